@@ -127,11 +127,10 @@ def _begin(name: str, file: str, seed: int) -> "Session":
 
 
 def _world(chapter: "Session") -> "World":
-    from agents.modes.registry import world_now
+    from explorer.played_world import WORLD
     from sessions.chapter.access import get_chapter
 
-    world: World = world_now(get_chapter(chapter.pk))
-    return world
+    return WORLD.now(get_chapter(chapter.pk))
 
 
 @contextmanager

@@ -52,8 +52,8 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "mode": chapter.mode,
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_remembered": has_stage(chapter.mode, Stage.MEMORY),
-        "has_outcome": mode.outcome is not reply,
-        "most_turns_alone": mode.most_turns_alone,
+        "has_outcome": mode.play.outcome is not reply,
+        "most_turns_alone": mode.play.most_turns_alone,
         **_world_rows(chapter),
         "session_id": str(chapter.pk),
         "state": chapter.state,
@@ -101,12 +101,13 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
 
 def _world_rows(chapter: "Session") -> dict[str, Any]:
     """Return the world of a chapter that has one, as it is and as it was at the beginning."""
-    from agents.modes.registry import mode_of, world_now
+    from agents.modes.registry import mode_of
 
     if not chapter.attempts.exists():
         return {"world": None, "first_world": None}
-    world = as_rows(world_now(chapter))
-    first = as_rows(mode_of(chapter).initial_state(chapter)) if world else None
+    rules = mode_of(chapter).world
+    world = as_rows(rules.now(chapter))
+    first = as_rows(rules.initial_state(chapter)) if world else None
     return {"world": world, "first_world": first}
 
 

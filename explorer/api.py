@@ -6,8 +6,8 @@ from uuid import UUID
 from django.http import HttpRequest
 from ninja import Router
 
-from agents.modes.registry import world_after, world_now
 from explorer.documents import WorldDocument
+from explorer.played_world import WORLD
 from explorer.scenario_file import Scenario, parse_scenario, replace_scenario, write_scenario
 from explorer.setup import check_exploration, exploration_of
 from sessions.chapter.access import get_chapter
@@ -53,7 +53,7 @@ def get_world(request: HttpRequest, session_id: UUID, turn: int | None = None) -
     """Return the world of an exploration as it is now, or as it was after a turn; `turn=0` is the
     beginning. Hidden people and what everybody knows are included."""
     chapter = _exploration(session_id)
-    world = world_now(chapter) if turn is None else world_after(chapter, turn)
+    world = WORLD.now(chapter) if turn is None else WORLD.after_turn(chapter, turn)
     document = write_world(world)
     del document["known_as"]
     return document

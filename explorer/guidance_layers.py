@@ -15,8 +15,8 @@ from agents.prompting.sandwich import LayerDeclaration, Source, Subject
 from explorer.guidance import Role, TalkExample
 from explorer.lore import ScannedTurn, judge, most_scanned, pieces_of, tokens_of
 from explorer.outcome import told_change
+from explorer.played_world import world_for
 from explorer.setup import setup_for
-from explorer.state import world_for
 from sessions.models import PERSON, Attempt, Session
 from sessions.record.transcript import chosen_entries
 from world.state import World

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents.flows.remembering.late_results import world_at_end
-from agents.modes.declaration import HandedOn
 from agents.modes.fields import handed_on_of
+from agents.modes.world_rules import HandedOn
 from explorer.setup import (
     MOST_ALIASES,
     MOST_FACTS,
@@ -51,10 +50,9 @@ def initial_world(chapter: Session) -> World:
     return _go_on(_renamed(read_world(handed_on), setup), world, setup) if handed_on else world
 
 
-def hands_on(before: Session, chapter: Session) -> HandedOn:
+def hands_on(world: World, before: Session, chapter: Session) -> HandedOn:
     """Hand on the places, the people and the open threads to Tab 1, and the whole world, from which
     everything else goes on."""
-    world: World = world_at_end(before)
     setup = _as_setup(world, exploration_of(before))
     setup.about = _open_threads(before)
     if len(setup.model_dump_json()) > _MOST_ON_TAB_1:

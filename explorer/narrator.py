@@ -27,6 +27,7 @@ from explorer.descriptions import (
     told_thing,
 )
 from explorer.guidance_layers import HISTORY, LORE, TALK
+from explorer.played_world import world_for
 from explorer.setup import setup_for, title_of
 from explorer.setup_parts import TEXT_LIMIT
 from explorer.short_narration import SMALL_NARRATION
@@ -36,7 +37,6 @@ from explorer.state import (
     in_short,
     last_seen_at,
     offered_of,
-    world_for,
 )
 from explorer.tools import TOOLS
 from sessions.exceptions import InvalidInput

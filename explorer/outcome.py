@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from agents.llm.providers.failures.call_errors import EmptyReply
 from agents.modes.fields import setup_at
-from agents.modes.registry import world_of
 from explorer.output_rules import OutputRule, apply_rules
+from explorer.played_world import WORLD
 from explorer.setup import Exploration
 from explorer.state import WENT, in_short
 from explorer.tools import meeting, room_in_cast
@@ -33,7 +33,7 @@ def concludes(attempt: Attempt, text: str) -> list[NewChange]:
     """Return the changes that the text makes by itself, after the output rules were applied: the
     first description of a new place, and the meetings with hidden people whom the text names
     although no tool discovered them."""
-    world: World = world_of(attempt)
+    world = WORLD.of(attempt)
     return [*_first_sights(attempt, world, text), *_meetings(attempt, world, text)]
 
 

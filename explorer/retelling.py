@@ -5,14 +5,13 @@ world has them, and the events of which the player has heard."""
 from dataclasses import replace
 
 from agents.modes.declaration import AddedLayer
-from agents.modes.registry import world_now
 from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR
 from agents.prompting.layer_sources import file_piece, memory_without_places, summary_rules
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
 from explorer.learned import known_there
+from explorer.played_world import WORLD
 from explorer.state import heard_of
-from world.state import World
 
 
 def _memory_rules(subject: Subject, tier: Tier) -> list[Piece]:
@@ -38,8 +37,7 @@ def _process_map(here: str) -> Source:
 
 def _heard_of(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the events out of sight of which the player has learned."""
-    world: World = world_now(subject.chapter)
-    told = heard_of(world)
+    told = heard_of(WORLD.now(subject.chapter))
     return [Piece("\n".join(f"- {one}" for one in told))] if told and tier != "minimal" else []
 
 

@@ -226,7 +226,7 @@ def _new_names(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> dict[
 
 def check_exploration(chapter: Session) -> None:
     """Raise WrongState for a chapter of another way to play."""
-    if mode_of(chapter).setup is not Exploration:
+    if mode_of(chapter).setup.fields is not Exploration:
         raise WrongState("This chapter is no exploration, so it has no world. Nothing was changed.")
 
 

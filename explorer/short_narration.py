@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.modes.registry import world_of
 from agents.prompting.layer_sources import prompt_file
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.small_forms import SmallForm, examples, plain
 from explorer.deeds import asked_along
 from explorer.descriptions import things_here, told_conditions, told_thing
+from explorer.played_world import WORLD, world_for
 from explorer.setup import Exploration, exploration_of
 from explorer.short_grammar import (
     Shape,
@@ -31,7 +31,7 @@ from explorer.short_grammar import (
     wish_of,
 )
 from explorer.short_sights import LINES, Sights, called, sentences_of, terms_of_things
-from explorer.state import in_short, world_for
+from explorer.state import in_short
 from explorer.stretch import told_stretch
 from sessions.language.sentences import outside_of_speech, speech_in, split_speech
 from sessions.language.stop_words import ENGLISH
@@ -165,7 +165,7 @@ def whom_the_words_speak_to(words: str, here: Sequence[Person], last: str) -> st
 def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
     """Return the program's decisions about the attempt's turn. `world` is given for an attempt that
     is not stored: it is the world in which the attempt would be answered."""
-    before = world_of(attempt)
+    before = WORLD.of(attempt)
     world = before if world is None else world
     last = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1
     moments = told_stretch(attempt, 1).moments

@@ -17,7 +17,7 @@ from agents.calling.prepared_calls import Compose
 from agents.flows.remembering.late_results import finish_with_result
 from agents.llm.providers.failures.call_errors import ModelDeclined, ProviderError
 from agents.models import Job
-from agents.modes.registry import compose_for, world_of
+from agents.modes.registry import compose_for
 from agents.prompting.agent import Agent, in_chapter
 from agents.prompting.cleaning.declining import is_refusal
 from agents.prompting.layer_sources import own_pieces, prompt_file
@@ -31,6 +31,7 @@ from agents.running.watch import Watch
 from explorer.learned import Lesson, Relationship, is_known, shorten, ties_of
 from explorer.out_of_sight import out_of_sight, told_out_of_sight
 from explorer.places import WHOLE_ANSWER_TOKENS
+from explorer.played_world import WORLD
 from explorer.setup_parts import LINE_LIMIT
 from explorer.stretch import ToldStretch, told_stretch
 from explorer.unseen import NOTHING_UNTIL, SIMULATION, Unseen, plan, worked_out_before
@@ -48,7 +49,7 @@ _MOST_ENTRIES = 20
 def ask_for_simulation(attempt: Attempt) -> None:
     """Ask for a simulation of what happened out of sight, if the attempt moved the player or let
     much time pass, and somebody is unseen for long enough."""
-    world: World = world_of(attempt)
+    world = WORLD.of(attempt)
     if _passes_time(attempt, world) and plan(attempt, world):
         ask_for_result(attempt, SIMULATION, SIMULATED)
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from agents.modes.registry import chance_of, world_ahead, world_now, world_of
-from agents.prompting.sandwich import Subject
+from agents.modes.registry import chance_of
 from agents.prompting.tools import ProposedChange, ToolContext
 from explorer.setup import Exploration, PersonSetup
 from sessions.language.speaker_marks import holds_mark
@@ -27,8 +26,6 @@ _LEAST_SAID = 20
 # The words by which a model names the player, and the place where the player is.
 _THE_PLAYER = frozenset({"you", "player", "me", "myself"})
 _HERE = frozenset({"here", "this place"})
-# The name under which a request keeps its world.
-_WORLD = "explorer.world"
 
 
 def world_of_setup(setup: Exploration) -> World:
@@ -173,20 +170,6 @@ def heard_of(world: World) -> list[str]:
 
 def _plain(sentence: str) -> str:
     return sentence.strip().rstrip(".").casefold()
-
-
-def world_for(subject: Subject) -> World:
-    """Return the world that a request is about: for an attempt, this is the world with the changes
-    of its run. The world is folded once for all layers of the request. A request for a dry run is
-    about the world in which the prompt would be answered."""
-    world: World | None = subject.worked_out.get(_WORLD)
-    if world is None:
-        attempt = subject.attempt
-        is_looked_at = attempt is not None and attempt._state.adding and subject.own_pieces
-        read = world_ahead if is_looked_at else world_of
-        world = read(attempt) if attempt else world_now(subject.chapter)
-        subject.worked_out[_WORLD] = world
-    return world
 
 
 def public_text_of(person: Person) -> str:

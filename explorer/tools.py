@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from agents.calling.model_access import model_of
-from agents.modes.registry import agent_of, world_of
+from agents.modes.registry import agent_of
 from agents.prompting.tools import (
     ProposedChange,
     Question,
@@ -24,6 +24,7 @@ from agents.prompting.tools import (
 from explorer import returning
 from explorer.notes import NOTE
 from explorer.places import ResolveLocation, question, resolve, why_no_place
+from explorer.played_world import WORLD
 from explorer.setup import MOST_PEOPLE
 from explorer.setup_parts import LINE_LIMIT
 from explorer.state import (
@@ -102,7 +103,7 @@ def readable(attempt: Attempt) -> dict[str, Any]:
     hidden people who are offered at this turn, the number of the run's changes that the world
     already has, the number of people who can still join the cast, and the simulations that were
     worked out before."""
-    world: World = world_of(attempt)
+    world = WORLD.of(attempt)
     is_small = model_of(agent_of(attempt)).is_small
     steps = attempt.changes.filter(run_id=attempt.run_id, step__gt=0)
     # A small model is asked nothing within a turn, so these are not needed for it.

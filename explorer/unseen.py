@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.models import Job
-from agents.modes.registry import world_of
+from explorer.played_world import WORLD
 from memory.fold.folding import fold_chapter
 from memory.fold.present import present
 from sessions.language.mentions import is_named_in
@@ -102,7 +102,7 @@ def told_until(attempt: Attempt) -> dict[str, int]:
         if job.result is not None:
             told |= _places_in(job.result)
         elif job.attempt is not None:
-            earlier = seen_until(world_of(job.attempt), told)
+            earlier = seen_until(WORLD.of(job.attempt), told)
             unseen = find_unseen(earlier, _open_threads(job.attempt))
             told |= {one.place: one.until for one in unseen}
     return told

@@ -8,11 +8,11 @@ from typing import Any
 
 from agents.calling.model_access import model_of
 from agents.modes.fields import given_of
-from agents.modes.registry import mode_of, world_now, world_of
 from agents.prompting.agent import in_chapter
 from agents.prompting.tools import ProposedChange, ToolArguments, ToolContext
 from explorer.deeds import Deed, asked_along, forms_of_places, read_deeds
 from explorer.narrator import NARRATOR_AGENT
+from explorer.played_world import WORLD
 from explorer.state import WORDS_TICKS, world_in
 from explorer.tools import (
     MOST_COMPANIONS,
@@ -51,7 +51,7 @@ def has_no_tools(chapter: Session) -> bool:
 def check_given(chapter: Session, given: Mapping[str, Any]) -> None:
     """Raise InvalidInput if the prompt moves the player to a place that is not known."""
     to = given["to"]
-    if to and world_now(chapter).find_place(to) is None:
+    if to and WORLD.now(chapter).find_place(to) is None:
         raise InvalidInput(f"given.to: you know no place called “{to[:60]}”. Nothing was sent.")
 
 
@@ -60,7 +60,7 @@ def begins(attempt: Attempt) -> list[NewChange]:
     the changes of the player's deeds. The functions of the tools make these changes."""
     time = ProposedChange(TIME, {"ticks": WORDS_TICKS, "narrative_time": ""})
     made = [NewChange(time.kind, time.payload, cause="words")]
-    world: World = world_of(attempt)
+    world = WORLD.of(attempt)
     if not (deeds := _deeds_of(attempt, world)):
         return made
     context = ToolContext(attempt.session_id, None, readable(attempt), (time,))
@@ -103,7 +103,7 @@ def _place_before(attempt: Attempt, world: World) -> str:
         for one in moves.values_list("payload", flat=True)
         if player and player.name in one["who"]
     ]
-    been = [mode_of(chapter).initial_state(chapter).player_location, *gone]
+    been = [WORLD.initial_state(chapter).player_location, *gone]
     return next((one for one in reversed(been) if one != world.player_location), "")
 
 

@@ -1,6 +1,6 @@
 """The Game Master's mode: a character answers each prompt."""
 
-from agents.modes.declaration import Mode
+from agents.modes.declaration import Mode, Play
 from gamemaster.characters import CHARACTERS, answers, headings, words_of
 
 MODE = Mode(
@@ -8,7 +8,5 @@ MODE = Mode(
     title="Lead the game",
     sentence="You tell a character what happens, and it answers.",
     agents=CHARACTERS,
-    answers=answers,
-    own_pieces=words_of,
-    cues=headings,
+    play=Play(answers=answers, own_pieces=words_of, cues=headings),
 )

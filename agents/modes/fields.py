@@ -40,13 +40,13 @@ def setup_of(chapter: Session) -> BaseModel | None:
 
 
 def keep_fields(attempt: Attempt) -> None:
-    """Store the fields that the end of the reply needs (`Mode.kept_fields`), as they are when the
+    """Store the fields that the end of the reply needs (`Setup.kept_fields`), as they are when the
     attempt's run begins. So a reply that the user keeps after a stop ends as it began.
 
     The fields of the run that wrote the present text stay, because this text stays until the new
     run has text of its own.
     """
-    names = mode_of(attempt.session).kept_fields
+    names = mode_of(attempt.session).setup.kept_fields
     if names:
         setup, of_text = present_setup(attempt.session), attempt.text_run_id
         attempt.kept_setup = {str(of_text): attempt.kept_setup_of(of_text)} if of_text else {}
@@ -66,7 +66,7 @@ def setup_at(attempt: Attempt) -> BaseModel | None:
 
 def handed_on_of(chapter: Session) -> dict[str, Any]:
     """Return what the chapter's mode handed on from the world of the chapter before (see `HandedOn`
-    in agents.modes.registry), or an empty object."""
+    in agents.modes.world_rules), or an empty object."""
     return dict(chapter.tab1.handed_on)
 
 
@@ -78,7 +78,7 @@ def save_mode_setup(
 
     `content` may also be a function that changes the present fields in place. It is called with
     these fields while the chapter's row is locked. If the fields are not valid, nothing is saved,
-    and BadSetup is raised. Once Tab 1 is closed, only open fields (`Mode.open_fields`) can be
+    and BadSetup is raised. Once Tab 1 is closed, only open fields (`Setup.open_fields`) can be
     changed, and only in play; otherwise WrongState is raised.
     """
     lock_chapter(session_id)
@@ -88,13 +88,12 @@ def save_mode_setup(
         change, content = content, present_setup(chapter)
         before = deepcopy(content)
         change(content)
-        if mode.tidies_setup is not None:
-            mode.tidies_setup(before, content)
+        mode.setup.tidies(before, content)
     setup = check_setup(mode, content)
     stored = setup.model_dump(mode="json") if setup else {}
     if not is_setup_open(chapter) and _changes_open_fields(mode, present_setup(chapter), stored):
         return save_open_setup(session_id, stored)
-    titles = _title_in(mode, chapter.tab1.mode_setup), mode.title_in(setup)
+    titles = _title_in(mode, chapter.tab1.mode_setup), mode.setup.title_in(setup)
     saved = save_setup(session_id, SetupChange(mode_setup=stored))
     follow_setup(saved, mode)
     return _retitled(saved, *titles)
@@ -102,7 +101,7 @@ def save_mode_setup(
 
 def _title_in(mode: Mode, stored: dict[str, Any]) -> str:
     try:
-        return mode.title_in(check_setup(mode, stored, is_stored=True))
+        return mode.setup.title_in(check_setup(mode, stored, is_stored=True))
     except BadSetup:
         return ""
 
@@ -126,12 +125,10 @@ def change_mode_setup(session_id: uuid.UUID, fields: dict[str, Any]) -> Session:
 def open_setup(chapter: Session) -> dict[str, Any]:
     """Return those of the mode's fields that can be changed now in play. It is empty if there are
     none."""
-    mode = mode_of(chapter)
-    if not (mode.open_fields and chapter.is_playable):
+    names = mode_of(chapter).setup.open_fields
+    if not (names and chapter.is_playable):
         return {}
-    return {
-        name: value for name, value in present_setup(chapter).items() if name in mode.open_fields
-    }
+    return {name: value for name, value in present_setup(chapter).items() if name in names}
 
 
 def present_setup(chapter: Session) -> dict[str, Any]:
@@ -164,12 +161,12 @@ def check_setup(
         raise BadSetup([((), str(error))]) from None
     if len(json.dumps(content, ensure_ascii=False)) > MODE_SETUP_CHAR_LIMIT:
         raise BadSetup([((), f"it is longer than {MODE_SETUP_CHAR_LIMIT:,} characters of JSON")])
-    if mode.setup is None:
+    if mode.setup.fields is None:
         if content:
             raise BadSetup([((), f"{mode.title} adds nothing to Tab 1")])
         return None
     try:
-        return mode.setup.model_validate(content, context={"is_stored": is_stored})
+        return mode.setup.fields.model_validate(content, context={"is_stored": is_stored})
     except ValidationError as error:
         found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
         raise BadSetup([(one["loc"], problem_in_words(one)) for one in found]) from None
@@ -177,8 +174,8 @@ def check_setup(
 
 def _changes_open_fields(mode: Mode, before: dict[str, Any], after: dict[str, Any]) -> bool:
     """Return whether the mode has open fields, and no other field changes."""
-    closed = (before.keys() | after.keys()) - mode.open_fields
-    return bool(mode.open_fields) and all(before.get(one) == after.get(one) for one in closed)
+    closed = (before.keys() | after.keys()) - mode.setup.open_fields
+    return bool(mode.setup.open_fields) and all(before.get(one) == after.get(one) for one in closed)
 
 
 def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,9 +185,9 @@ def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
     """
     payload = dict(given)
     try:
-        if mode.given is None:
+        if mode.play.given is None:
             raise InvalidReply(f"a prompt of {mode.title} carries nothing but its words")
-        stored = check_payload(payload, mode.given).model_dump(mode="json")
+        stored = check_payload(payload, mode.play.given).model_dump(mode="json")
         if len(json.dumps(stored, ensure_ascii=False)) > GIVEN_CHAR_LIMIT:
             raise InvalidReply(f"it is longer than {GIVEN_CHAR_LIMIT:,} characters of JSON")
     except InvalidReply as invalid:
@@ -210,18 +207,18 @@ def given_to_store(session_id: uuid.UUID, given: dict[str, Any] | None) -> dict[
     chapter = get_chapter(session_id)
     mode = mode_of(chapter)
     stored = check_given(mode, given)
-    mode.checks_given(chapter, stored)
+    mode.play.checks_given(chapter, stored)
     return stored
 
 
 def given_of(attempt: Attempt) -> Any:
-    """Return the fields of the attempt's prompt as an instance of `Mode.given`, or None if the
+    """Return the fields of the attempt's prompt as an instance of `Play.given`, or None if the
     prompt has no such fields.
 
     Attempts are stored for a long time. So a mode that changes its model still has to accept the
     fields of old attempts.
     """
-    model = mode_of(attempt.session).given
+    model = mode_of(attempt.session).play.given
     if model is None or attempt.given is None:
         return None
     return model.model_validate(attempt.given)

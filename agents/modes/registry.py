@@ -7,11 +7,10 @@ declaration. All other code reaches a mode through agents.modes.registry.
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import module_has_submodule
@@ -31,45 +30,21 @@ from sessions.chapter.chapters import create_chapter
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.language.text import is_blank
 from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, MAX_PEOPLE, PAYLOAD_CHAR_LIMIT
-from sessions.models import DEFAULT_MODE, THOUGHT, Attempt, Change, Session
+from sessions.models import DEFAULT_MODE, THOUGHT, Attempt, Session
 from sessions.payloads import check_stored_size
 from sessions.play import chance
 from sessions.play.attempts import Writer
-from sessions.play.committing import find_turn
 from sessions.play.events import NewEvent, reply
-from sessions.play.played_world import NewChange, changes_that_count, fold_world
+from sessions.play.played_world import NewChange
 from sessions.reply_lengths import ReplyLength
 
 # The numbers by which the limit on a character's text is multiplied.
 _LENGTH_FACTORS: Mapping[str, float] = {ReplyLength.SHORT: 0.6, ReplyLength.LONG: 2.0}
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A fault of a declaration. agents.modes.checks reports it whenever the program starts."""
-
-    check_id: str
-    message: str
-    hint: str
-
-
-@dataclass(frozen=True)
-class Loaded:
-    by_app: Mapping[str, Mode]
-    faults: tuple[Fault, ...]
-
-    @property
-    def modes(self) -> tuple[Mode, ...]:
-        return tuple(self.by_app.values())
-
-
-def installed() -> Loaded:
-    """Return the modes of the apps in `settings.MODES`, and the faults of their declarations."""
-    return load_modes(tuple(settings.MODES))
-
-
 def all_modes() -> tuple[Mode, ...]:
-    return installed().modes
+    """Return the modes of the apps in `settings.MODES`."""
+    return tuple(load_modes(tuple(settings.MODES)).values())
 
 
 def modules_of_modes(name: str) -> dict[str, ModuleType]:
@@ -77,7 +52,7 @@ def modules_of_modes(name: str) -> dict[str, ModuleType]:
     names of the modes."""
     return {
         mode.name: import_module(f"{app}.{name}")
-        for app, mode in installed().by_app.items()
+        for app, mode in load_modes(tuple(settings.MODES)).items()
         if module_has_submodule(import_module(app), name)
     }
 
@@ -129,9 +104,9 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
 def follow_setup(chapter: Session, mode: Mode) -> None:
     """Let the cast be the one that the mode's setup describes, so that pages show it before the
     lock too. The chapter's row has to be locked, unless it is new."""
-    if mode.cast_of is None:
+    if mode.setup.cast_of is None:
         return
-    first, *people = mode.cast_of(chapter)
+    first, *people = mode.setup.cast_of(chapter)
     # The lock refuses more people than a cast can have.
     replace_cast(chapter, first, people[:MAX_PEOPLE])
 
@@ -139,33 +114,7 @@ def follow_setup(chapter: Session, mode: Mode) -> None:
 def who_answers(chapter: Session, actor: int | None) -> Writer:
     """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput if
     nobody answers such a prompt."""
-    return mode_of(chapter).answers(chapter, actor)
-
-
-def world_now(chapter: Session) -> Any:
-    """Return the world after the changes of all chosen attempts and of all acts."""
-    return _fold(chapter, changes_that_count(chapter))
-
-
-def world_after(chapter: Session, number: int) -> Any:
-    """Return the world after this turn, with the acts that followed it. 0 means the world in which
-    the chapter begins. Raises UnknownTurn."""
-    if number:
-        find_turn(chapter, number)
-    return _fold(chapter, changes_that_count(chapter, before=number + 1))
-
-
-def world_of(attempt: Attempt) -> Any:
-    """Return the world before the attempt's turn, with the changes of the attempt's own run."""
-    return _fold(attempt.session, changes_that_count(attempt.session, attempt=attempt))
-
-
-def world_ahead(attempt: Attempt) -> Any:
-    """Return the world in which a prompt that is not stored yet would be answered: the present one,
-    with what the mode would change before the first step."""
-    mode = mode_of(attempt.session)
-    begun = (Change(kind=one.kind, payload=one.payload) for one in mode.begins(attempt))
-    return fold_world(world_of(attempt), begun, mode.apply_change)
+    return mode_of(chapter).play.answers(chapter, actor)
 
 
 def chance_of(attempt: Attempt, name: str) -> random.Random:
@@ -183,16 +132,16 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     for more events than an attempt may have, or for an event that cannot be stored, such as a
     thought without a thinker. Raises ValueError for a kind of event that the mode does not declare.
     """
-    mode = mode_of(attempt.session)
-    if mode.outcome is reply and is_blank(text):
+    play = mode_of(attempt.session).play
+    if play.outcome is reply and is_blank(text):
         raise EmptyReply("The model acted and said nothing. Nothing was lost; try again.")
-    events = mode.outcome(attempt, text)
+    events = play.outcome(attempt, text)
     if len(events) > MAX_EVENTS_OF_AN_ATTEMPT:
         raise InvalidInput(
             f"The reply came to {len(events):,} events, and at most {MAX_EVENTS_OF_AN_ATTEMPT} can "
             "be stored. Its text is kept; have it written again."
         )
-    _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
+    _check_kinds("event", (one.kind for one in events), play.all_event_kinds)
     if any(one.kind == THOUGHT and one.speaker is None for one in events):
         raise InvalidInput(
             "The reply has a thought that nobody has, because no member of the cast acts in it. "
@@ -206,7 +155,7 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
 def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
     """Check the kinds of these changes, and return the changes. Raises ValueError if the chapter's
     mode does not declare one of the kinds."""
-    declared = mode_of(chapter).all_change_kinds
+    declared = mode_of(chapter).world.all_change_kinds
     _check_kinds("change", (one.kind for one in changes), declared)
     return changes
 
@@ -266,69 +215,29 @@ def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:
 
 
 @lru_cache(maxsize=16)
-def load_modes(apps: tuple[str, ...]) -> Loaded:
-    """Load the modes of these apps. An unusable mode is left out, and its fault is returned."""
-    modes: dict[str, Mode] = {}
-    faults: list[Fault] = []
-    for app in apps:
-        try:
-            mode = import_module(f"{app}.mode").MODE
-        except (ImportError, AttributeError) as error:
-            faults.append(_no_mode(app, str(error)))
-            continue
-        if not isinstance(mode, Mode):
-            faults.append(_no_mode(app, "its MODE is no Mode"))
-        elif mode.name in {one.name for one in modes.values()}:
-            faults.append(
-                Fault(
-                    "agents.E002",
-                    f'Two ways to play are called "{mode.name}"; that of {app} is left out.',
-                    "Rename one, or take it out of MODES.",
-                )
-            )
-        else:
-            modes[app] = mode
-            guard_elements(mode.elements)
-            is_remembered = Stage.MEMORY in mode.stages
-            declare_stretches(mode.name, mode.stretches if is_remembered else None)
-            for name, kind in mode.block_kinds.items():
-                declare_block_kind(name, kind)
-            faults += _declare_jobs(mode)
-    return Loaded(modes, tuple(faults))
+def load_modes(apps: tuple[str, ...]) -> Mapping[str, Mode]:
+    """Return the modes of these apps, by app, and declare their kinds to the engine."""
+    modes: dict[str, Mode] = {app: import_module(f"{app}.mode").MODE for app in apps}
+    for mode in modes.values():
+        guard_elements(mode.elements)
+        is_remembered = Stage.MEMORY in mode.stages
+        declare_stretches(mode.name, mode.memory.stretches if is_remembered else None)
+        for name, block_kind in mode.memory.block_kinds.items():
+            declare_block_kind(name, block_kind)
+        for name, job_kind in mode.play.job_kinds.items():
+            declare_job_kind(name, job_kind)
+    return modes
 
 
 @lru_cache(maxsize=16)
 def agents_of(apps: tuple[str, ...]) -> tuple[Agent, ...]:
-    agents = [*ENGINE_AGENTS, *(agent for mode in load_modes(apps).modes for agent in mode.agents)]
+    agents = list(ENGINE_AGENTS)
+    for mode in load_modes(apps).values():
+        agents += mode.agents
     agents.sort(key=lambda agent: math.inf if agent.agent_id is None else agent.agent_id)
     return tuple(agents)
-
-
-def _fold(chapter: Session, changes: Iterable[Change]) -> Any:
-    mode = mode_of(chapter)
-    return fold_world(mode.initial_state(chapter), changes, mode.apply_change)
 
 
 def _check_kinds(what: str, kinds: Iterable[str], declared: frozenset[str]) -> None:
     if unknown := set(kinds) - declared:
         raise ValueError(f"{len(unknown)} kinds of {what} are not the way to play's own.")
-
-
-def _no_mode(app: str, problem: str) -> Fault:
-    return Fault(
-        "agents.E001",
-        f"MODES names {app}, which declares no way to play: {problem}.",
-        f"Its module {app}.mode must have a MODE; see docs/modes.md.",
-    )
-
-
-def _declare_jobs(mode: Mode) -> list[Fault]:
-    return [
-        Fault(
-            "agents.E006",
-            f'The kind of job "{name}" of {mode.name} is declared already.',
-            f"Begin its name with the mode's: {mode.name}.{name}.",
-        )
-        for name, kind in mode.job_kinds.items()
-        if not declare_job_kind(name, kind)
-    ]

@@ -25,9 +25,9 @@ class JobKind:
 _declared: dict[str, JobKind] = {}
 
 
-def declare_job_kind(name: str, kind: JobKind) -> bool:
-    """Declare a kind of job while Django loads its app. Returns False if the name is taken."""
-    return _declared.setdefault(name, kind) == kind
+def declare_job_kind(name: str, kind: JobKind) -> None:
+    """Declare a kind of job while Django loads its app. The first declaration of a name holds."""
+    _declared.setdefault(name, kind)
 
 
 def job_kind(name: str) -> JobKind:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.modes.declaration import AddedLayer, Mode, Stage
+from agents.modes.declaration import AddedLayer, Mode, Play, Stage
 from agents.modes.registry import agents_of, load_modes
 from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, world_text
@@ -47,8 +47,7 @@ VOYAGER = Mode(
     title="Voyager",
     sentence="You look around in a world that a narrator tells.",
     agents=(NARRATOR,),
-    answers=answers,
-    own_pieces=words_of,
+    play=Play(answers=answers, own_pieces=words_of),
     stages=frozenset({Stage.SET_UP, Stage.PLAY, Stage.MEMORY}),
 )
 

@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from agents.llm.providers.base import ToolCall
 from agents.llm.providers.scripted import Script, ScriptedProvider
-from agents.modes.registry import world_now
+from explorer.played_world import WORLD
 from sessions.models import Session
 from storyengine.api.tests.calling import address, call
 from world.state import World
@@ -98,8 +98,7 @@ def play(chapter: Session, words: str = "I look around.") -> Any:
 
 
 def world_of(chapter: Session) -> World:
-    world: World = world_now(Session.objects.get(pk=chapter.pk))
-    return world
+    return WORLD.now(Session.objects.get(pk=chapter.pk))
 
 
 def events_of(chapter: Session, number: int) -> list[tuple[str, str]]:

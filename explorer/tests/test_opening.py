@@ -95,7 +95,7 @@ def test_a_link_to_the_opening_leads_to_its_words(client: Client, chapter: Sessi
 
 def test_the_next_chapter_does_not_open_again(chapter: Session) -> None:
     other = Session.objects.create(mode="explorer")
-    setup = hands_on(chapter, other).setup
+    setup = hands_on(world_of(chapter), chapter, other).setup
     assert setup is not None
     assert (setup["opening"], setup["deeds"]) == ("", [])
 

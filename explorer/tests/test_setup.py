@@ -1,12 +1,13 @@
 """The scenario of Tab 1: names that would be mistaken for each other, and odd worlds."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.test import Client
 from pydantic import ValidationError
 
-from agents.modes.registry import world_of as world_of_attempt
+from explorer.played_world import WORLD
 from explorer.setup import Exploration, PersonSetup, exploration_of
 from explorer.state import public_text_of, world_of_setup
 from explorer.templatetags.exploration import choices_of
@@ -147,9 +148,9 @@ class TestPlayed:
 
         def fold(attempt: Attempt) -> Any:
             folded.append(attempt)
-            return world_of_attempt(attempt)
+            return WORLD.of(attempt)
 
-        monkeypatch.setattr("explorer.state.world_of", fold)
+        monkeypatch.setattr("explorer.played_world.WORLD", SimpleNamespace(of=fold))
         play(chapter)
         assert len(folded) == 1
 

@@ -12,7 +12,7 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.prompting.sandwich import Subject
 from explorer.narrator import words_of
-from explorer.state import world_for
+from explorer.played_world import world_for
 from explorer.tests.playing import TAVERN, begin, calls, events_of, move, play, wait, world_of
 from explorer.unseen import SIMULATION
 from sessions.models import Session

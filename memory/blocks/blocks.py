@@ -166,7 +166,7 @@ def write_own_block(
 
     The block counts while the attempt is chosen. The summary pointer does not move. The caller must
     make sure that the audience knows everything that the block tells. If the attempt already has a
-    block of this kind, nothing is stored, so that `Mode.after_commit` may be called twice for an
+    block of this kind, nothing is stored, so that `Play.after_commit` may be called twice for an
     attempt. Raises InvalidInput for a payload that cannot be stored.
     """
     assert attempt.turn is not None, "A block is about a committed attempt."

@@ -361,8 +361,8 @@ class Tab1Inputs(models.Model):
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
-    # The values of the fields that the mode adds to Tab 1 (`Mode.setup`). The object is empty until
-    # the fields are saved.
+    # The values of the fields that the mode adds to Tab 1 (`Setup.fields`). The object is empty
+    # until the fields are saved.
     mode_setup = models.JSONField(default=dict, blank=True)
     # The part of the world of the chapter before that the mode handed on, or an empty object.
     handed_on = models.JSONField(default=dict, blank=True)

@@ -68,11 +68,11 @@ class Attempt(models.Model):
     # The name of the agent who writes the attempt.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT, default=DEFAULT_AGENT)
     words = models.TextField()
-    # The values of the fields that the mode adds to a prompt (`Mode.given`).
+    # The values of the fields that the mode adds to a prompt (`Play.given`).
     given = models.JSONField(null=True, blank=True)
-    # The kept fields of the mode's setup (`Mode.kept_fields`) as they were when a run began, by the
-    # id of the run. The latest run and the run that wrote `partial_text` have an entry. The field
-    # is None once the attempt is committed.
+    # The kept fields of the mode's setup (`Setup.kept_fields`) as they were when a run began, by
+    # the id of the run. The latest run and the run that wrote `partial_text` have an entry. The
+    # field is None once the attempt is committed.
     kept_setup = models.JSONField(null=True, blank=True)
     # True if the attempt came with a starter. People wrote its reply, and no model was called.
     came_with_starter = models.BooleanField(default=False)

@@ -48,7 +48,7 @@ class StarterDocument(Document):
 def list_starters(request: HttpRequest) -> list[StarterDocument]:
     """List the starters and the finished worlds of all ways to play: beginnings of chapters, each
     with its first prompts played."""
-    worlds = [finished_document(mode, one) for mode in all_modes() for one in mode.finished()]
+    worlds = [finished_document(mode, one) for mode in all_modes() for one in mode.setup.finished()]
     return [*map(starter_document, all_starters()), *worlds]
 
 
@@ -57,7 +57,7 @@ def begin(asked: NewChapterBody) -> Session:
     if not asked.starter:
         return begin_chapter(asked.title, mode=asked.mode)
     for mode in all_modes():
-        found = next((one for one in mode.finished() if one.name == asked.starter), None)
+        found = next((one for one in mode.setup.finished() if one.name == asked.starter), None)
         if found is not None and asked.mode in (DEFAULT_MODE, mode.name):
             return (found.open if asked.change_first else found.begin)(asked.title)
     if asked.mode != DEFAULT_MODE:

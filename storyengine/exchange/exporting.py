@@ -258,7 +258,8 @@ def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
     ended = (Job.Status.DONE, Job.Status.VOID)
     asked = chapter.jobs.exclude(result_kind="").filter(status__in=ended)
     if mode := find_mode(chapter.mode):
-        asked = asked.filter(kind__in=mode.kinds_of_results, result_kind__in=mode.all_change_kinds)
+        changes = mode.world.all_change_kinds
+        asked = asked.filter(kind__in=mode.kinds_of_results, result_kind__in=changes)
     ordered = asked.order_by("to_prompt_index", "created_at", "pk")
     return [job for job in ordered if job.attempt_id in attempts]
 

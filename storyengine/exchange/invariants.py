@@ -192,7 +192,7 @@ def _check_source(
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
-    makes_own_events = mode_named(chapter.mode).outcome is not reply
+    makes_own_events = mode_named(chapter.mode).play.outcome is not reply
     # An event may lack a speaker only if the attempt has no actor, or if the mode itself makes the
     # events of its attempts.
     may_be_narrated = attempt.actor is None or makes_own_events

@@ -38,8 +38,8 @@ def mode_named(name: str) -> Mode:
 # The parts that a mode may add to a chapter in a file, each with a function that says whether the
 # mode declares the part.
 _ADDED: Mapping[str, Callable[[Mode], bool]] = {
-    "setup": lambda mode: mode.setup is not None,
-    "handed_on": lambda mode: mode.hands_on_own,
+    "setup": lambda mode: mode.setup.fields is not None,
+    "handed_on": lambda mode: mode.world.hands_on is not None,
 }
 
 
@@ -52,7 +52,7 @@ def check_mode_content(chapter: Chapter) -> None:
         only = " and ".join(sorted(added))
         nothing = f"must be empty, since {mode.name} adds nothing"
         refuse("mode_content", f"may hold nothing but {only}" if only else nothing)
-    if mode.setup is None:
+    if mode.setup.fields is None:
         return
     try:
         check_setup(mode, chapter.mode_content.get("setup", {}))
@@ -60,7 +60,7 @@ def check_mode_content(chapter: Chapter) -> None:
         # The message may name a field of the mode. Any other key in the file may have words of a
         # story.
         [first, *_] = [*error.problems[0][0], ""]
-        place = f".{first}" if first in mode.setup.model_fields else ""
+        place = f".{first}" if first in mode.setup.fields.model_fields else ""
         refuse(f"mode_content.setup{place}", f"is not as {mode.name} has it")
 
 
@@ -78,18 +78,19 @@ def check_kinds(chapter: Chapter) -> None:
     for place, attempt in all_attempts(chapter):
         events = attempt.events if isinstance(attempt, AttemptEntry) else []
         for at, event in enumerate(events):
-            check(event.kind, mode.all_event_kinds, f"{place}.events[{at}].kind", "event")
+            check(event.kind, mode.play.all_event_kinds, f"{place}.events[{at}].kind", "event")
         for at, change in enumerate(attempt.changes):
-            check(change.kind, mode.all_change_kinds, f"{place}.changes[{at}].kind", "change")
+            check(change.kind, mode.world.all_change_kinds, f"{place}.changes[{at}].kind", "change")
         if attempt.given is not None:
             _check_given(mode, attempt.given, f"{place}.given")
         if isinstance(attempt, UnansweredEntry) and attempt.kept_setup is not None:
             _check_kept(mode, attempt, chapter, f"{place}.kept_setup")
     for at, block in enumerate(chapter.memory_blocks):
-        check(block.type, mode.all_block_kinds, f"memory_blocks[{at}].type", "memory block")
-        _check_block(mode.block_kinds.get(block.type), block, f"memory_blocks[{at}].json_payload")
+        check(block.type, mode.memory.all_block_kinds, f"memory_blocks[{at}].type", "memory block")
+        kind = mode.memory.block_kinds.get(block.type)
+        _check_block(kind, block, f"memory_blocks[{at}].json_payload")
     for at, result in enumerate(chapter.results):
-        check(result.kind, mode.all_change_kinds, f"results[{at}].kind", "change")
+        check(result.kind, mode.world.all_change_kinds, f"results[{at}].kind", "change")
         check(result.job_kind, mode.kinds_of_results, f"results[{at}].job_kind", "job")
 
 
@@ -106,7 +107,7 @@ def _check_kept(mode: Mode, attempt: UnansweredEntry, chapter: Chapter, place: s
     kept = attempt.kept_setup or {}
     if attempt.kind == "trial" or attempt.status == "set_aside":
         refuse(place, "must be absent, since this attempt can never be kept")
-    if kept.keys() - mode.kept_fields:
+    if kept.keys() - mode.setup.kept_fields:
         refuse(place, f"is nothing that {mode.name} stores with a reply")
     try:
         check_setup(mode, chapter.mode_content.get("setup", {}) | kept)
@@ -165,7 +166,7 @@ class _Folding:
 
     def begin(self) -> Any:
         try:
-            return self._mode.initial_state(self._session)
+            return self._mode.world.initial_state(self._session)
         except _CANNOT_TAKE:
             refuse("mode_content", f"is nothing that {self._mode.name} can begin with")
 
@@ -191,6 +192,6 @@ class _Folding:
     ) -> Any:
         change = Change(session=self._session, attempt=attempt, kind=kind, payload=payload)
         try:
-            return self._mode.apply_change(world, change)
+            return self._mode.world.apply_change(world, change)
         except _CANNOT_TAKE:
             refuse(f"{place}.payload", f"is nothing that {self._mode.name} can take")

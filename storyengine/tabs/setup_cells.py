@@ -18,7 +18,7 @@ PREFIX = "setup."
 def cells_context(chapter: Session) -> dict[str, Any]:
     """Return the context of the mode's cells, or an empty context if the mode has none."""
     mode = find_mode(chapter.mode)
-    if mode is None or not mode.cells:
+    if mode is None or not mode.pages.cells:
         return {}
     problem = ""
     try:
@@ -26,10 +26,8 @@ def cells_context(chapter: Session) -> dict[str, Any]:
     except BadSetup as error:
         problem = str(error)
     return {
-        "cells": mode.cells,
-        "mode_style": mode.style,
         "mode": mode,
-        "has_own_cast": mode.cast_of is not None,
+        "has_own_cast": mode.setup.cast_of is not None,
         "setup": present_setup(chapter),
         "setup_problem": problem,
     }

@@ -8,11 +8,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.llm.providers.scripted import ScriptedProvider
-from agents.modes.registry import world_now
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address, call
 from storyengine.exchange.exporting import export_chapter
+from storyengine.tests.lighthouse.state import WORLD, Light
 
 APP = "storyengine.tests.lighthouse"
 
@@ -82,8 +82,8 @@ def reroll(chapter: Session, **body: Any) -> Any:
     return answer
 
 
-def light_of(chapter: Session) -> Any:
-    return world_now(Session.objects.get(pk=chapter.pk))
+def light_of(chapter: Session) -> Light:
+    return WORLD.now(Session.objects.get(pk=chapter.pk))
 
 
 def written(chapter: Session) -> bytes:

@@ -149,7 +149,8 @@ def test_an_error_of_the_mode_costs_no_reply(
     def fail(_chapter: Session) -> None:
         raise KeyError(words)
 
-    install(monkeypatch, settings, lighthouse=replace(MODE, acts_next=fail))
+    fails = replace(MODE.play, acts_next=fail)
+    install(monkeypatch, settings, lighthouse=replace(MODE, play=fails))
     chapter = begin()
     provider.enqueue("One.")
     attempt = watch(chapter)
@@ -193,8 +194,8 @@ class TestEnds:
         actor: int | None,
     ) -> None:
         agent = NARRATOR if actor is None else KEEPER
-        acts_next = partial(_goes_on, Writer(actor, agent.name))
-        install(monkeypatch, settings, lighthouse=replace(MODE, acts_next=acts_next))
+        goes_on = replace(MODE.play, acts_next=partial(_goes_on, Writer(actor, agent.name)))
+        install(monkeypatch, settings, lighthouse=replace(MODE, play=goes_on))
         chapter = begin()
         provider.enqueue("One.", ProviderTimeout("Too slow."), "Two.")
         watch(chapter)

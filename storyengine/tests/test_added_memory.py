@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import MODELS, sent_text
@@ -20,12 +19,11 @@ from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.failures.call_errors import ProviderRefused
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
-from agents.modes.checks import check_modes
+from agents.modes.declaration import Memory
 from agents.modes.registry import load_modes
 from agents.prompting.tests.payloads import as_xml
 from agents.running.results import waiting_results
 from agents.tests.replies import answer_in_form, turn_delta
-from agents.tests.second_mode import install
 from memory.blocks.blocks import counting_deltas
 from sessions.models import Attempt, Session
 from storyengine.api.tests.calling import address, call
@@ -353,7 +351,7 @@ def test_what_can_be_no_change_is_void_and_says_so(
 
 
 def use_addition(monkeypatch: pytest.MonkeyPatch, addition: Any) -> None:
-    monkeypatch.setattr(lighthouse_mode, "MODE", replace(MODE, memory_addition=addition))
+    monkeypatch.setattr(lighthouse_mode, "MODE", replace(MODE, memory=Memory(addition=addition)))
     load_modes.cache_clear()
 
 
@@ -361,26 +359,3 @@ def use_addition(monkeypatch: pytest.MonkeyPatch, addition: Any) -> None:
 def _load_modes_anew() -> Any:
     yield
     load_modes.cache_clear()
-
-
-class Wrong(BaseModel):
-    canon_locks: list[str] = []
-    needed: list[str]
-    called: list[str] = Field([], alias="named")
-
-
-def test_a_wrong_declaration_is_named_at_the_start(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
-    wrong = replace(
-        ADDITION, fields=Wrong, change_kind="lighthouse.undeclared", prompt="lighthouse.nothing"
-    )
-    install(monkeypatch, settings, tower=replace(MODE, memory_addition=wrong))
-    faults = [str(one.msg) for one in check_modes() if one.id == "agents.E014"]
-    assert [fault.split(" of agent 8 ")[1] for fault in faults] == [
-        "canon_locks, which a delta has already.",
-        "needed without a default.",
-        "called with an alias.",
-        "rules from the prompt file lighthouse.nothing, which cannot be read.",
-        'the change "lighthouse.undeclared", which it does not declare.',
-    ]

@@ -27,7 +27,7 @@ from agents.flows.replies import finishing
 from agents.flows.telling.ending import reopen
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.modes.registry import find_mode, world_of
+from agents.modes.registry import find_mode
 from memory.blocks import stretches
 from memory.blocks.stretches import StretchRule
 from sessions.chapter.chapters import delete_chapter
@@ -49,7 +49,7 @@ from storyengine.tests.chapter_machine.expected import AFTER, Try
 from storyengine.tests.chapter_machine.readings import parrot, reads, rows_by_replies
 from storyengine.tests.chapter_machine.work import PlaysWithWorkers
 from storyengine.tests.lighthouse.mode import MODE
-from storyengine.tests.lighthouse.state import WIND
+from storyengine.tests.lighthouse.state import WIND, WORLD
 from storyengine.tests.lighthouse.tide import TIDE
 
 # The number of chapters that are played. With CI=true each run plays the same few chapters,
@@ -151,7 +151,7 @@ class Play(PlaysWithWorkers):
         check_world(self.pk, self.expected)
         for one in self.running:
             light = self.expected.light(before=one.turn, run=one.run)
-            assert world_of(one.row) == light
+            assert WORLD.of(one.row) == light
 
     @invariant()
     def each_result_is_taken_once_or_waits_or_is_void(self) -> None:
@@ -167,7 +167,7 @@ class Play(PlaysWithWorkers):
         turns = Turn.objects.filter(session=self.pk).order_by("number")
         keys = turns.values_list("chosen__submission_key", flat=True)
         alone = "".join("x" if key.startswith(AFTER) else " " for key in keys)
-        assert all(len(some) <= MODE.most_turns_alone for some in alone.split())
+        assert all(len(some) <= MODE.play.most_turns_alone for some in alone.split())
 
     @invariant()
     def memory_tiles_up_to_the_pointer(self) -> None:

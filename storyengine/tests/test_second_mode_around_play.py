@@ -17,9 +17,9 @@ from agents.flows.telling.ending import find_setback
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.modes.checks import check_modes
-from agents.modes.declaration import Mode, Stage
+from agents.modes.declaration import Memory, Mode, Setup, Stage
 from agents.modes.fields import setup_of
+from agents.modes.world_rules import NO_WORLD
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
@@ -53,7 +53,7 @@ class Harbour(BaseModel):
     berths: list[Berth] = []
 
 
-SET_UP = replace(VOYAGER, setup=Harbour)
+SET_UP = replace(VOYAGER, setup=Setup(fields=Harbour))
 LOCKED = replace(SET_UP, stages=frozenset(Stage))
 AUTUMN = {"season": "autumn", "berths": [{"depth": 4, "name": "North"}]}
 
@@ -187,23 +187,6 @@ class TestSetup:
         read_back = import_chapter(json.dumps(file_of(begin(client))).encode())
         assert setup_of(read_back) == Harbour()
 
-    def test_a_field_without_a_default_is_named_at_the_start(self, with_mode: Install) -> None:
-        class Needs(BaseModel):
-            season: str
-
-        with_mode(replace(VOYAGER, setup=Needs))
-        [fault] = check_modes()
-        assert fault.id == "agents.E008"
-        assert "voyager has fields without a default: season" in fault.msg
-
-    def test_an_open_field_that_there_is_not_is_named_at_the_start(
-        self, with_mode: Install
-    ) -> None:
-        with_mode(replace(SET_UP, open_fields=frozenset({"season", "tide"})))
-        [fault] = check_modes()
-        assert fault.id == "agents.E015"
-        assert "tide" in fault.msg
-
 
 class TestStages:
     def test_without_a_lock_tab_1_is_open_until_the_first_prompt(
@@ -288,9 +271,9 @@ class TestRefusedPrompts:
         def answers(chapter: Session, actor: int | None) -> Writer:
             if chapter.prompt_index:
                 raise InvalidInput("All is told. Nothing was sent.")
-            return VOYAGER.answers(chapter, actor)
+            return VOYAGER.play.answers(chapter, actor)
 
-        with_mode(replace(VOYAGER, answers=answers))
+        with_mode(replace(VOYAGER, play=replace(VOYAGER.play, answers=answers)))
 
     @pytest.mark.django_db(transaction=True)
     def test_nothing_is_read_ahead_for_one_and_no_log_says_so(
@@ -347,8 +330,7 @@ class TestMemory:
         with_mode: Install,
     ) -> None:
         rule = StretchRule(ended_by=frozenset({"scene_over"}), for_characters=False)
-        mode = replace(VOYAGER, change_kinds=rule.ended_by)
-        with_mode(replace(mode, stretches=rule, after_commit=end_third))
+        with_mode(in_scenes(rule, after_commit=end_third))
         key = begin(client)
         self.play(client, provider, key, until=11)
         chapter = get_chapter(UUID(key))
@@ -387,7 +369,7 @@ class TestMemory:
         with_mode: Install,
     ) -> None:
         rule = StretchRule(ended_by=frozenset({"scene_over"}))
-        with_mode(replace(VOYAGER, stretches=rule, after_commit=end_third))
+        with_mode(in_scenes(rule, after_commit=end_third))
         key = begin(client)
         self.play(client, provider, key, until=3)
         assert get_chapter(UUID(key)).last_summarized_prompt_index == 3
@@ -417,7 +399,7 @@ class TestMemory:
         with_mode: Install,
     ) -> None:
         rule = StretchRule(ended_by=frozenset({"scene_over"}))
-        with_mode(replace(VOYAGER, stretches=rule))
+        with_mode(in_scenes(rule))
         key = begin(client)
         self.play(client, provider, key, until=1)
         page = reverse("pages:draft", args=[key])
@@ -438,6 +420,16 @@ class TestMemory:
         setback = find_setback(chapter, {Job.Kind.SUMMARIZE: job})
         assert setback is not None
         assert not setback.is_of_end
+
+
+def in_scenes(rule: StretchRule, after_commit: Callable[[Attempt], None] | None = None) -> Mode:
+    """Make a mode whose stretches of memory end by this rule."""
+    return replace(
+        VOYAGER,
+        play=replace(VOYAGER.play, after_commit=after_commit),
+        world=replace(NO_WORLD, change_kinds=rule.ended_by),
+        memory=Memory(stretches=rule),
+    )
 
 
 def end_third(attempt: Attempt) -> None:

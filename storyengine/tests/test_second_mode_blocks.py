@@ -75,8 +75,8 @@ def test_a_mode_without_jobs_stores_that_of_a_trial_that_is_adopted(
     path: str,
     body: dict[str, Any],
 ) -> None:
-    mode = replace(MODE, job_kinds={}, after_commit=enter_signals)
-    install(monkeypatch, settings, lighthouse=mode)
+    play = replace(MODE.play, job_kinds={}, after_commit=enter_signals)
+    install(monkeypatch, settings, lighthouse=replace(MODE, play=play))
     provider.enqueue("*signal* Come back.", "I climb.")
     trial = try_again(chapter, "Somebody who is afraid.")
     call("POST", address(chapter, "turns/1/choose"), {"attempt_id": str(trial.pk)})

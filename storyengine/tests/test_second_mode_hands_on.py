@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agents.flows.beginning import next_chapter
-from agents.modes.declaration import HandedOn
-from agents.modes.registry import begin_chapter, find_mode, world_now
+from agents.modes.registry import begin_chapter
+from agents.modes.world_rules import HandedOn
 from memory.before.handed_on import what_holds
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock
@@ -21,7 +21,8 @@ from sessions.play.events import reply
 from sessions.play.played_world import NewChange, store_changes
 from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.exchange.importing import import_chapter
-from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND
+from storyengine.tests.lighthouse.mode import MODE
+from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND, WORLD, Light
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 from storyengine.tests.playing_the_lighthouse import written
 
@@ -68,7 +69,7 @@ def canon(chapter: Session, reader: int) -> list[object]:
 def test_the_next_chapter_begins_with_what_is_left(first: Session) -> None:
     chapter = following(first)
     assert chapter.tab1.mode_setup["oil"] == 9
-    light = world_now(chapter)
+    light = WORLD.now(chapter)
     assert (light.oil, light.lit, light.tides, light.wind) == (9, ("north",), (2,), None)
 
 
@@ -91,7 +92,7 @@ def test_the_setup_that_the_user_changed_stays_and_the_world_is_renewed(first: S
     turn(first, (LIT, {"lamp": "south"}))
     document = call("POST", address(chapter, "before/renew")).json()
     assert document["before"]["changes"] == []
-    light = world_now(Session.objects.get(pk=chapter.pk))
+    light = WORLD.now(Session.objects.get(pk=chapter.pk))
     assert (light.oil, light.lit) == (1, ("north", "south"))
 
 
@@ -100,22 +101,20 @@ def test_a_chapter_that_is_reset_remembers_as_nobody_but_is_told(first: Session)
     answer = call("POST", address(chapter, "reset"))
     chapter = Session.objects.get(pk=answer.json()["session_id"])
     assert canon(chapter, 1) == ["The stair is broken."]
-    assert world_now(chapter).lit == ("north",)
+    assert WORLD.now(chapter).lit == ("north",)
 
 
 def test_a_file_keeps_what_was_handed_on(first: Session) -> None:
     chapter = following(first)
     copy = import_chapter(written(chapter))
     assert copy.tab1.handed_on == {"lit": ["north"], "tides": [2]}
-    assert world_now(copy) == world_now(chapter)
+    assert WORLD.now(copy) == WORLD.now(chapter)
 
 
 def hand_on_instead(
-    monkeypatch: pytest.MonkeyPatch, function: Callable[[Session, Session], HandedOn]
+    monkeypatch: pytest.MonkeyPatch, function: Callable[[Light, Session, Session], HandedOn]
 ) -> None:
-    mode = find_mode("lighthouse")
-    assert mode is not None
-    changed = replace(mode, hands_on=function)
+    changed = replace(MODE, world=replace(WORLD, hands_on=function))
     monkeypatch.setattr(next_chapter, "find_mode", lambda name: changed)
 
 
@@ -130,7 +129,7 @@ def hand_on_instead(
 def test_what_cannot_be_stored_is_refused_and_nothing_begins(
     first: Session, monkeypatch: pytest.MonkeyPatch, handed_on: HandedOn
 ) -> None:
-    hand_on_instead(monkeypatch, lambda before, chapter: handed_on)
+    hand_on_instead(monkeypatch, lambda light, before, chapter: handed_on)
     assert call("POST", f"/api/story/{first.story_id}/chapter").status_code == 422
     assert Session.everything.count() == 1
 
@@ -139,11 +138,11 @@ def test_an_error_when_it_is_renewed_leaves_the_world_and_is_logged(
     first: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     chapter = following(first)
-    hand_on_instead(monkeypatch, lambda before, chapter: HandedOn(world={"x": 1 / 0}))
+    hand_on_instead(monkeypatch, lambda light, before, chapter: HandedOn(world={"x": 1 / 0}))
     turn(first)
     assert call("POST", address(chapter, "before/renew")).status_code == 200
     assert "hands_on" in caplog.text
-    assert world_now(Session.objects.get(pk=chapter.pk)).lit == ("north",)
+    assert WORLD.now(Session.objects.get(pk=chapter.pk)).lit == ("north",)
 
 
 def test_after_the_first_prompt_the_memory_stays(first: Session) -> None:

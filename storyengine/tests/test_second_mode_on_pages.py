@@ -14,7 +14,6 @@ from agents.calling.tests.exploring import says
 from agents.flows.tests.playing import replies_are_over
 from agents.llm.providers.failures.call_errors import ProviderTimeout
 from agents.llm.providers.scripted import ScriptedProvider
-from agents.modes.checks import check_modes
 from agents.modes.declaration import Stage
 from agents.modes.fields import setup_of
 from agents.modes.registry import begin_chapter
@@ -44,23 +43,6 @@ def fresh() -> Session:
 
 def entries(html: str) -> list[Element]:
     return all_of(html, "p", "entry")
-
-
-@pytest.mark.parametrize(
-    ("declared", "said"),
-    [
-        ({"panel": "voyager/panel.html"}, "shows voyager/panel.html, a template which there is"),
-        ({"cells": "lighthouse/cells.html"}, "voyager has cells on Tab 1 but no setup"),
-    ],
-)
-def test_a_template_that_is_missing_or_keeps_nothing_is_named_at_the_start(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings, declared: Any, said: str
-) -> None:
-    assert check_modes() == []
-    install(monkeypatch, settings, voyager=replace(VOYAGER, **declared))
-    [fault] = check_modes()
-    assert fault.id == "agents.E011"
-    assert said in fault.msg
 
 
 class TestCells:

@@ -44,7 +44,7 @@ def start_play(session_id: uuid.UUID) -> Job | None:
     # No change of Tab 1 may come between the comparison and the lock.
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
-    if mode_of(chapter).lock_of is not None:
+    if mode_of(chapter).setup.lock_of is not None:
         lock_without_a_model(session_id)
         return None
     starter = unchanged_starter(chapter) if chapter.state == State.DRAFT_TAB1 else None

@@ -50,14 +50,14 @@ def lock_without_a_model(session_id: uuid.UUID) -> None:
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
     mode = mode_of(chapter)
-    assert mode.lock_of is not None, "The mode writes its lock itself."
-    payload = mode.lock_of(chapter) if chapter.state == State.DRAFT_TAB1 else {}
+    assert mode.setup.lock_of is not None, "The mode writes its lock itself."
+    payload = mode.setup.lock_of(chapter) if chapter.state == State.DRAFT_TAB1 else {}
     if chapter.state == State.DRAFT_TAB1:
         follow_setup(chapter, mode)
     move(Session.objects.filter(pk=session_id), State.LOCKING, refusal=_LOCKED_ALREADY)
     write_lock(session_id, with_roster(payload, chapter.characters))
     hand_on(get_chapter(session_id))
-    if opening := mode.opening_of(chapter):
+    if opening := mode.setup.opening_of(chapter):
         commit_written(session_id, opening, words="", actor=None)
 
 

@@ -1,8 +1,8 @@
 """Begins the next chapter of a story, and hands on to it what its mode declares.
 
 Memory is handed on by memory.before.story_so_far. A mode may also hand on a setup and a world
-(`Mode.hands_on`). A chapter of a mode with a lock gets the memory at its lock. A chapter of another
-mode is in play from its beginning and gets it then.
+(`WorldRules.hands_on`). A chapter of a mode with a lock gets the memory at its lock. A chapter of
+another mode is in play from its beginning and gets it then.
 """
 
 import logging
@@ -13,9 +13,11 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.dispatch import receiver
 
-from agents.modes.declaration import Stage
+from agents.flows.remembering.late_results import world_at_end
+from agents.modes.declaration import Mode, Stage
 from agents.modes.fields import check_setup
 from agents.modes.registry import find_mode, follow_setup
+from agents.modes.world_rules import HandedOn
 from agents.running.unforeseen import traceback_of
 from memory.before.changes_before import can_renew
 from memory.before.story_so_far import renew_story_so_far, rewrite_story_so_far, write_story_so_far
@@ -52,10 +54,11 @@ def reset_and_hand_on(session_id: uuid.UUID) -> Session:
     setup = get_chapter(session_id).tab1.mode_setup
     chapter = reset_chapter(session_id)
     before, mode = chapter_before(chapter), find_mode(chapter.mode)
-    if mode is not None and mode.hands_on_own and before is not None and before.mode == mode.name:
+    hands_on = mode is not None and mode.world.hands_on is not None
+    if hands_on and before is not None and before.mode == chapter.mode:
         _go_on_from(before, chapter)
     elif mode is not None:
-        if mode.lock_of is not None:
+        if mode.setup.lock_of is not None:
             _store(chapter, mode_setup=setup)
         follow_setup(chapter, mode)
     return _begun(chapter)
@@ -66,12 +69,17 @@ def _go_on_from(before: Session, chapter: Session) -> None:
     mode = find_mode(chapter.mode)
     if mode is None:
         return
-    handed_on = mode.hands_on(before, chapter)
+    handed_on = _handed_on(mode, before, chapter)
     if handed_on.setup is not None:
         setup = check_setup(mode, handed_on.setup, is_stored=True)
         _store(chapter, mode_setup=setup.model_dump(mode="json") if setup else {})
     _store_world(chapter, handed_on.world)
     follow_setup(chapter, mode)
+
+
+def _handed_on(mode: Mode, before: Session, chapter: Session) -> HandedOn:
+    hands_on = mode.world.hands_on
+    return hands_on(world_at_end(before), before, chapter) if hands_on else HandedOn()
 
 
 def hand_on(chapter: Session) -> None:
@@ -111,7 +119,7 @@ def _hand_on_world(chapter: Session) -> None:
         return
     try:
         with transaction.atomic():
-            _store_world(chapter, mode.hands_on(before, chapter).world)
+            _store_world(chapter, _handed_on(mode, before, chapter).world)
     except DatabaseError:
         raise
     except Exception as error:  # noqa: BLE001  (a mode may raise anything)

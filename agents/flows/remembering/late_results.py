@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from agents.models import Job
-from agents.modes.registry import check_changes, find_mode, mode_of, world_now, world_of
+from agents.modes.registry import check_changes, find_mode, mode_of
 from agents.running.jobs import finish, owned
 from agents.running.results import ask_again_for_results, make_void, waiting_results
 from agents.running.unforeseen import traceback_of
@@ -36,7 +36,7 @@ def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
 def why_never(chapter: Session, kind: str, result: Any) -> str:
     """Return the reason why no run could store this result as a change of the kind, or "" if a run
     can store it."""
-    if kind not in mode_of(chapter).all_change_kinds:
+    if kind not in mode_of(chapter).world.all_change_kinds:
         return "The way to play has no such change of its world."
     no_object = "What was worked out is no JSON object that can be stored."
     if not isinstance(result, Mapping):
@@ -62,7 +62,7 @@ def take_waiting_results(attempt: Attempt) -> None:
         return
     # The world is folded before the loop. If this fails, none of the results is the cause, so no
     # result becomes void.
-    world = world_of(attempt)
+    world = mode.world.of(attempt)
     for result in waiting:
         try:
             with transaction.atomic():
@@ -80,10 +80,11 @@ def take_waiting_results(attempt: Attempt) -> None:
 def world_at_end(chapter: Session) -> Any:
     """Return the present world with the finished late results that wait for the next run.
 
-    A mode that hands on its world calls this function, because no further run of the chapter takes
-    these results. A result that the world cannot take is left out.
+    A next chapter gets the world so, because no further run of this chapter takes these results. A
+    result that the world cannot take is left out.
     """
-    mode, world, next_run = mode_of(chapter), world_now(chapter), Attempt(session=chapter)
+    rules, next_run = mode_of(chapter).world, Attempt(session=chapter)
+    world = rules.now(chapter)
     for result in waiting_results(next_run):
         change = Change(
             session=chapter,
@@ -93,7 +94,7 @@ def world_at_end(chapter: Session) -> Any:
             result=result.result_id,
         )
         try:
-            world = mode.apply_change(world, change)
+            world = rules.apply_change(world, change)
         except DatabaseError:
             raise
         except Exception as error:  # noqa: BLE001  (or the next chapter could never begin)
@@ -108,7 +109,7 @@ def _take(attempt: Attempt, result: LateResult, world: Any) -> Any:
     if not take_results(attempt, [result]):
         return world
     change = attempt.changes.get(run_id=attempt.run_id, result=result.result_id)
-    return mode_of(attempt.session).apply_change(world, change)
+    return mode_of(attempt.session).world.apply_change(world, change)
 
 
 def _give_up(attempt: Attempt, result: LateResult, reason: str) -> None:
@@ -127,14 +128,15 @@ def follow_up_latest_turn(chapter: Session) -> None:
     mode = find_mode(chapter.mode)
     if mode is None:
         return
-    if mode.job_kinds:
+    if mode.play.job_kinds:
         ask_again_for_results(chapter.pk)
-    latest = find_latest_turn(chapter) if mode.follows_up else None
-    if latest is None:
+    follow_up = mode.play.after_commit
+    latest = find_latest_turn(chapter) if follow_up else None
+    if follow_up is None or latest is None:
         return
     try:
         with transaction.atomic():
-            mode.after_commit(latest.chosen)
+            follow_up(latest.chosen)
     except DatabaseError:
         raise
     except Exception as error:  # noqa: BLE001  (or each further prompt and the end would fail)

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 def addition_of(chapter: Session) -> MemoryAddition | None:
     """Return the keys for which the chapter's mode asks agent 8 beside the keys of a delta."""
     mode = find_mode(chapter.mode)
-    return mode.memory_addition if mode else None
+    return mode.memory.addition if mode else None
 
 
 def store_brought(summary: Job, deltas: Sequence[Mapping[str, Any]]) -> None:

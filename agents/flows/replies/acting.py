@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents.modes.declaration import Act
-from agents.modes.registry import check_changes, mode_of, world_now
+from agents.modes.registry import check_changes, mode_of
+from agents.modes.world_rules import Act
 from agents.prompting.forms.schemas import InvalidReply, check_payload
 from sessions.chapter.access import get_chapter
 from sessions.exceptions import InvalidInput
@@ -23,7 +23,7 @@ def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> li
     Raises InvalidInput if the mode declares no such act, if the arguments do not fit, or if the
     world does not allow the act. Raises the errors of `sessions.play.acts.act`.
     """
-    declared = {one.name: one for one in mode_of(get_chapter(session_id)).acts}
+    declared = {one.name: one for one in mode_of(get_chapter(session_id)).world.acts}
     act = declared.get(name)
     if act is None:
         known = f"there is {', '.join(declared)}" if declared else "there is none"
@@ -37,7 +37,7 @@ def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> li
     return acts.act(session_id, partial(_changes, act, checked))
 
 
-def _changes(act: Act, arguments: BaseModel, chapter: Session) -> list[NewChange]:
+def _changes(act: Act[Any, Any], arguments: BaseModel, chapter: Session) -> list[NewChange]:
     """Return the act's changes to the present world. The caller has locked the chapter's row."""
-    made = check_changes(chapter, act.run(arguments, world_now(chapter)))
+    made = check_changes(chapter, act.run(arguments, mode_of(chapter).world.now(chapter)))
     return [NewChange(one.kind, one.payload, cause=act.name) for one in made]

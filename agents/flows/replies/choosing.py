@@ -39,8 +39,9 @@ def edit_reply(
     attempt = committing.edit_reply(
         session_id, number, text, submission_key=submission_key, attempt_id=attempt_id
     )
-    if mode := find_mode(attempt.session.mode):
-        mode.after_commit(attempt)
+    mode = find_mode(attempt.session.mode)
+    if mode and mode.play.after_commit:
+        mode.play.after_commit(attempt)
     follow_choice(session_id)
     return attempt
 

@@ -33,7 +33,7 @@ class ReplyRequest:
 
     def layers(self) -> list[Layer]:
         """Compose the request from the earlier turns and from the attempt's prompt."""
-        pieces = mode_of(self.attempt.session).own_pieces(self.attempt)
+        pieces = mode_of(self.attempt.session).play.own_pieces(self.attempt)
         return _compose(self.model, _subject_of(self.attempt, pieces))
 
     def prepare(self) -> PreparedCall:
@@ -44,7 +44,7 @@ class ReplyRequest:
             self.attempt.session_id,
             self.layers,
             # The texts at which a small model is stopped, so that it does not leave its role.
-            stop=mode_of(self.attempt.session).cues(self.attempt),
+            stop=mode_of(self.attempt.session).play.cues(self.attempt),
             grammar=small.grammar(self.attempt) if small and agent.has_small_form else "",
             attempt_id=self.attempt.pk,
         )
@@ -52,15 +52,15 @@ class ReplyRequest:
     def in_steps(self) -> ToolWriting:
         """Return the reply of an agent with tools, whose request is composed again for each
         step."""
-        attempt, mode = self.attempt, mode_of(self.attempt.session)
+        attempt, play = self.attempt, mode_of(self.attempt.session).play
         return ToolWriting(
             self.model.agent,
             attempt.session_id,
             self.layers,
-            partial(mode.readable, attempt),
+            partial(play.readable, attempt),
             reader=attempt.actor,
             attempt_id=attempt.pk,
-            stop=mode.cues(attempt),
+            stop=play.cues(attempt),
             compose_question=partial(compose_question, attempt),
             most_changes=room_for_changes(attempt),
         )

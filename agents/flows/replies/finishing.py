@@ -37,7 +37,8 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
     If the user kept the text, nobody acts next without a prompt. Returns None if the run may no
     longer write. In this case the text stays with the attempt.
     """
-    if changes := mode_of(attempt.session).concludes(attempt, text):
+    play = mode_of(attempt.session).play
+    if changes := play.concludes(attempt, text):
         store_changes(attempt, check_changes(attempt.session, changes))
     events = commit_attempt(attempt, outcome_of(attempt, text))
     if events is None:
@@ -45,7 +46,8 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
         return None
     if attempt.is_trial:
         return events
-    mode_of(attempt.session).after_commit(attempt)
+    if play.after_commit:
+        play.after_commit(attempt)
     if attempt.kind == Attempt.Kind.PROMPT:
         queue_due_summary(attempt.session, notice_after=SUMMARY_PAUSE_SECONDS)
     else:
@@ -92,18 +94,18 @@ def who_acts_after(attempt: Attempt) -> Writer | None:
     without a prompt in a row.
     """
     chapter = attempt.session
-    mode = mode_of(chapter)
-    if not mode.most_turns_alone:
+    play = mode_of(chapter).play
+    if not play.most_turns_alone:
         return None
     turns = chapter.turns.select_related("chosen").order_by("-number")
-    latest = [turn.chosen for turn in turns[: mode.most_turns_alone]]
+    latest = [turn.chosen for turn in turns[: play.most_turns_alone]]
     if not latest or latest[0] != attempt:
         return None
     are_alone = (not one.words and one.submission_key.startswith(_ACTS_AFTER) for one in latest)
-    if len(latest) == mode.most_turns_alone and all(are_alone):
+    if len(latest) == play.most_turns_alone and all(are_alone):
         return None
     try:
-        return mode.acts_next(chapter)
+        return play.acts_next(chapter)
     except DatabaseError:
         raise
     except Exception as error:  # noqa: BLE001  (or the reply before would be lost)

@@ -131,7 +131,7 @@ class ReplyRun:
             keep_fields(attempt)
             take_waiting_results(attempt)
             # What the mode changes before the first step, such as the time that a prompt takes.
-            if changes := mode_of(attempt.session).begins(attempt):
+            if changes := mode_of(attempt.session).play.begins(attempt):
                 store_changes(attempt, check_changes(attempt.session, changes))
             self.prepare()
         except DatabaseError:

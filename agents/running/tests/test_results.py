@@ -3,7 +3,7 @@
 The next run that begins takes all finished results.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -29,6 +29,7 @@ from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
 from agents.modes.declaration import Mode
 from agents.modes.registry import find_mode
+from agents.modes.world_rules import NO_WORLD, WorldRules
 from agents.prompting.forms.schemas import InvalidReply
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs, requeue_expired
@@ -55,13 +56,19 @@ async def run(job: Job, watch: Watch) -> None:
     """Do nothing, because the tests finish their jobs themselves."""
 
 
-def tidal(**fields: Any) -> Mode:
+CHANGE_KINDS = frozenset({"tide", "weather"})
+
+
+def tidal(
+    world: WorldRules[Any] | None = None, after_commit: Callable[[Attempt], None] | None = None
+) -> Mode:
     """Make a mode like the Game Master's, with two kinds of job of its own."""
     mode = find_mode("gamemaster")
     assert mode is not None
     kinds = dict.fromkeys(("simulate", "measure"), JobKind(run))
-    changes = {"change_kinds": frozenset({"tide", "weather"}), "job_kinds": kinds}
-    return replace(mode, name="tidal", **{**changes, **fields})
+    play = replace(mode.play, job_kinds=kinds, after_commit=after_commit)
+    world = world or replace(NO_WORLD, change_kinds=CHANGE_KINDS)
+    return replace(mode, name="tidal", play=play, world=world)
 
 
 def sea(level: int, change: Change) -> int:
@@ -73,7 +80,7 @@ def sea(level: int, change: Change) -> int:
     return level + int(change.payload["level"])
 
 
-FOLD: dict[str, Any] = {"initial_state": lambda chapter: 0, "apply_change": sea}
+SEA = WorldRules(lambda chapter: 0, sea, CHANGE_KINDS)
 
 
 @pytest.fixture
@@ -291,7 +298,7 @@ class TestVoid:
         self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> Iterator[None]:
         """Install a mode whose world is the level of the sea."""
-        install(monkeypatch, settings, tidal=tidal(**FOLD))
+        install(monkeypatch, settings, tidal=tidal(SEA))
         yield
         monkeypatch.undo()
         install(monkeypatch, settings)
@@ -350,7 +357,7 @@ class TestVoid:
             return sea(level, change)
 
         settings.LLM = "scripted"
-        install(monkeypatch, settings, tidal=tidal(**{**FOLD, "apply_change": at_sea}))
+        install(monkeypatch, settings, tidal=tidal(replace(SEA, apply_change=at_sea)))
         job = ask(latest(chapter))
         first = play(chapter)
         add_changes(first, [NewChange("tide", {"level": 5})], run_id=first.run_id)
@@ -368,12 +375,12 @@ class TestVoid:
     def test_a_world_that_fails_without_it_voids_none(
         self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> None:
-        def fail(_chapter: Session) -> None:
+        def fail(_chapter: Session) -> int:
             raise KeyError("The lamp is dark.")
 
         job = ask(latest(chapter))
         finish(job, level=3)
-        install(monkeypatch, settings, tidal=tidal(**{**FOLD, "initial_state": fail}))
+        install(monkeypatch, settings, tidal=tidal(replace(SEA, initial_state=fail)))
         assert play(chapter).status == Attempt.Status.FAILED
         assert status_of(job) == Job.Status.DONE
 

@@ -14,9 +14,10 @@ from agents.flows.replies.finishing import commit_reply
 from agents.flows.replies.turns import store_prompt
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.modes.declaration import Mode
+from agents.modes.declaration import Memory, Mode, Setup
 from agents.modes.fields import save_mode_setup
 from agents.modes.registry import find_mode
+from agents.modes.world_rules import NO_WORLD
 from agents.prompting.tools import ToolArguments
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import claim
@@ -86,25 +87,32 @@ async def _never_run(*_: object) -> None:
     raise AssertionError
 
 
-EDGES: dict[str, Any] = {
-    "name": "edges",
-    "change_kinds": frozenset({CHANGE}),
-    "event_kinds": frozenset({EVENT}),
-    "block_kinds": {BLOCK: BlockKind("Of its own", lambda *_: Fold(), lambda *_: [])},
-    "job_kinds": {JOB: JobKind(_never_run)},
-    "setup": Carried,
-    "given": Carried,
-    "outcome": frame_of,
-}
+def edges() -> Mode:
+    """Make a mode like the Game Master's, with kinds and fields of its own."""
+    game_master = find_mode("gamemaster")
+    assert game_master is not None
+    block_kind = BlockKind("Of its own", lambda *_: Fold(), lambda *_: [])
+    return replace(
+        game_master,
+        name="edges",
+        play=replace(
+            game_master.play,
+            given=Carried,
+            outcome=frame_of,
+            event_kinds=frozenset({EVENT}),
+            job_kinds={JOB: JobKind(_never_run)},
+        ),
+        world=replace(NO_WORLD, change_kinds=frozenset({CHANGE})),
+        memory=Memory(block_kinds={BLOCK: block_kind}),
+        setup=Setup(fields=Carried),
+    )
 
 
 @pytest.fixture
 def chapter(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, provider: ScriptedProvider
 ) -> Iterator[Session]:
-    game_master = find_mode("gamemaster")
-    assert isinstance(game_master, Mode)
-    install(monkeypatch, settings, edges=replace(game_master, **EDGES))
+    install(monkeypatch, settings, edges=edges())
     chapter = make_chapter(mode="edges")
     save_mode_setup(chapter.pk, object_of(limits.MODE_SETUP_CHAR_LIMIT))
     Session.objects.update(state=State.ACTIVE, tab1_locked=True)

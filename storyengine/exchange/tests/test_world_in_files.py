@@ -15,6 +15,7 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.modes.declaration import Mode
 from agents.modes.registry import find_mode
+from agents.modes.world_rules import WorldRules
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result, waiting_results
 from agents.running.watch import Watch
@@ -70,16 +71,18 @@ async def _never_run(job: Job, watch: Watch) -> None:
 TIDE_JOB = JobKind(_never_run, lambda job, error: None)
 
 
-def harbour(**fields: Any) -> Mode:
-    """Make a mode that differs from the Game Master's by its world and by these fields."""
+WORLD = WorldRules(dock, sail, frozenset({"went", "took", "tide"}))
+
+
+def harbour(
+    world: WorldRules[Any] = WORLD, after_commit: Callable[[Attempt], None] | None = None
+) -> Mode:
+    """Make a mode like the Game Master's, with a world, and with a kind of job of its own."""
     game_master = find_mode("gamemaster")
     assert game_master is not None
-    kinds = {
-        "change_kinds": frozenset({"went", "took", "tide"}),
-        "job_kinds": {"harbour.tide": TIDE_JOB},
-    }
-    world = {"initial_state": dock, "apply_change": sail}
-    return replace(game_master, name="harbour", **{**kinds, **world, **fields})
+    jobs = {"harbour.tide": TIDE_JOB}
+    play = replace(game_master.play, job_kinds=jobs, after_commit=after_commit)
+    return replace(game_master, name="harbour", world=world, play=play)
 
 
 @pytest.fixture
@@ -488,7 +491,8 @@ def test_the_check_of_a_file_keeps_no_world_of_earlier_turns(
         store_changes(attempt, [NewChange("went", {"to": f"place {number}"})] * 3)
         commit_attempt(attempt, "I go on.")
     content = export_chapter(chapter.pk).to_json()
-    install(monkeypatch, settings, harbour=harbour(initial_state=made, apply_change=made))
+    worlds = WorldRules(made, made, WORLD.change_kinds)
+    install(monkeypatch, settings, harbour=harbour(worlds))
     import_chapter(content)
     assert len(most) > 60
     assert max(most) <= 5

@@ -45,7 +45,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
     if is_story(content):
         import_story(content)
         return go(request, home())
-    own = (mode.begins_from(content) for mode in all_modes())
+    own = (file.begin(content) for mode in all_modes() if (file := mode.setup.file))
     if begun := next(filter(None, own), None):
         return go(request, reverse("pages:world", args=[begun.pk]))
     chapter = import_chapter(content)

@@ -36,7 +36,7 @@ def library(request: HttpRequest) -> HttpResponse:
     host, is_embedded = provider_host(), uses_embedded([WORLD_SUMMARY])
     context = {
         "shelf": read_shelf(asked, request.GET.get("page")),
-        "own_files": [mode.own_file for mode in all_modes() if mode.own_file],
+        "own_files": [file.title for mode in all_modes() if (file := mode.setup.file)],
         "all_address": Asked().address(),
         "search_limit": SEARCH_CHAR_LIMIT,
         "undos": Undos.read(request.GET),
@@ -57,7 +57,7 @@ def library(request: HttpRequest) -> HttpResponse:
 def _first_cards() -> dict[str, Any]:
     """Return the cards of a home page without stories: a few starters, of which the last ones give
     way to the cards of modes."""
-    cards = [mode.card for mode in all_modes() if mode.card]
+    cards = [mode.pages.card for mode in all_modes() if mode.pages.card]
     starters = all_starters()
     return {"cards": cards, "first_starters": starters[: len(starters) - len(cards)]}
 

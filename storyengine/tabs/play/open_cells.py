@@ -29,7 +29,7 @@ from storyengine.web.render import HttpRequest
 def open_cells_context(chapter: Session) -> dict[str, Any]:
     """Return the context of the cells, or an empty context if there are none now."""
     mode = find_mode(chapter.mode)
-    setup = open_setup(chapter) if mode and mode.open_cells else {}
+    setup = open_setup(chapter) if mode and mode.pages.open_cells else {}
     if not setup:
         return {}
     return {"open_setup": setup, "seen_values": marks_of(values_of_setup(setup))}

@@ -22,7 +22,6 @@ from agents.modes.registry import (
     find_mode,
     has_stage,
     who_answers,
-    world_now,
 )
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
@@ -226,7 +225,7 @@ class PlayPage:
         begun, or None."""
         if self.shape != "playing" or self.pending or self.mode is None:
             return None
-        return self.mode.beginning_of(self.chapter)
+        return self.mode.pages.beginning_of(self.chapter)
 
     @property
     def starter(self) -> Starter | None:
@@ -371,6 +370,7 @@ def _read(chapter: Session) -> PlayPage:
     )
     if page.shape in ("draft", "locking"):
         return page
+    mode = page.mode
     return replace(
         page,
         transcript=read_transcript(
@@ -381,9 +381,9 @@ def _read(chapter: Session) -> PlayPage:
         has_thoughts=has_thoughts(chapter),
         choice=read_choice(chapter),
         set_aside=newest_set_aside(chapter),
-        is_closed=bool(page.mode and page.mode.acts) and is_closed(chapter, chapter.prompt_index),
-        void_results=_new_void_results(chapter) if page.mode and page.mode.kinds_of_results else [],
-        world=world_now(chapter) if page.mode and page.mode.panel else None,
+        is_closed=bool(mode and mode.world.acts) and is_closed(chapter, chapter.prompt_index),
+        void_results=_new_void_results(chapter) if mode and mode.kinds_of_results else [],
+        world=mode.world.now(chapter) if mode and mode.pages.panel else None,
     )
 
 

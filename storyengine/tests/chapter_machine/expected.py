@@ -166,8 +166,8 @@ class ExpectedChapter:
     def acts_next(self, one: Try) -> int | None:
         """Return the keeper who acts without a prompt after this attempt, or None."""
         chosen = [step.chosen for step in self.turns]
-        last = chosen[-MODE.most_turns_alone :]
-        has_acted_enough = len(last) == MODE.most_turns_alone and all(x.is_alone for x in last)
+        last = chosen[-MODE.play.most_turns_alone :]
+        has_acted_enough = len(last) == MODE.play.most_turns_alone and all(x.is_alone for x in last)
         began = next((x.words for x in reversed(chosen) if x.words), "")
         if chosen[-1] is not one or has_acted_enough or not began.startswith(WATCH):
             return None

@@ -9,7 +9,7 @@ from typing import Any
 from agents.flows.remembering.summarizing import CHUNK
 from agents.flows.replies.composing import compose_reply
 from agents.llm.providers.base import ModelRequest
-from agents.modes.registry import agent_of, compose_for, find_agent, world_now
+from agents.modes.registry import agent_of, compose_for, find_agent
 from agents.prompting.layers import Layer, Tier
 from agents.prompting.sandwich import Subject
 from agents.running.results import waiting_results
@@ -21,7 +21,7 @@ from sessions.models import Attempt, Event, Session
 from sessions.record.chosen_events import committed_attempts
 from sessions.record.transcript import chosen_entries
 from storyengine.tests.chapter_machine.expected import MARK, key_of, marks_of, thoughts_in
-from storyengine.tests.lighthouse.state import Light
+from storyengine.tests.lighthouse.state import WORLD, Light
 
 # A budget in tokens that is so large that no layer of a request is shortened.
 ROOM = 1_000_000
@@ -45,8 +45,7 @@ def read_chapter(session_id: uuid.UUID) -> Session:
 
 
 def light_now(session_id: uuid.UUID) -> Light:
-    light: Light = world_now(read_chapter(session_id))
-    return light
+    return WORLD.now(read_chapter(session_id))
 
 
 def told_in(layers: Collection[Layer]) -> str:

@@ -1,6 +1,6 @@
 from collections.abc import Mapping, Sequence
 
-from agents.modes.declaration import Mode, Stage
+from agents.modes.declaration import Mode, Play, Stage
 from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Piece
@@ -36,7 +36,6 @@ MODE = Mode(
     title="Harbour",
     sentence="You bring ships in.",
     agents=(PILOT,),
-    answers=answers,
-    own_pieces=words_of,
+    play=Play(answers=answers, own_pieces=words_of),
     stages=frozenset({Stage.PLAY}),
 )

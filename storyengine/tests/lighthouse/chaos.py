@@ -6,8 +6,8 @@ prompts. Each reply is made into four events, one of which is entered in the log
 
 from typing import Any
 
-from storyengine.tests.lighthouse.acts import REFUEL
 from storyengine.tests.lighthouse.keeper import WATCH
+from storyengine.tests.lighthouse.state import REFUEL
 
 SCENARIO: dict[str, Any] = {
     "prompts": [

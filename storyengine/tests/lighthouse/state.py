@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.flows.remembering.late_results import world_at_end
-from agents.modes.declaration import HandedOn
 from agents.modes.fields import handed_on_of, setup_of
-from agents.modes.registry import world_now, world_of
+from agents.modes.world_rules import Act, HandedOn, WorldRules
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import Subject
+from agents.prompting.tools import ToolArguments
+from sessions.exceptions import InvalidInput
 from sessions.models import Change, Session
+from sessions.play.played_world import NewChange
 from storyengine.tests.lighthouse.setup import TANK, Tower
 
 LIT, OIL, WIND, TIDE_CAME, RANG, SIGHTED, LEARNED = (
@@ -41,10 +42,9 @@ def first_light(chapter: Session) -> Light:
     return Light(oil=tower.oil, lit=tuple(lamps), tides=tuple(tides), lessons=lessons)
 
 
-def hands_on(before: Session, chapter: Session) -> HandedOn:
+def hands_on(light: Light, before: Session, chapter: Session) -> HandedOn:
     """Hand on what is left of the oil, on Tab 1 where the user can change it, and the lamps and the
     tides, and who has learned what. The wind changes overnight."""
-    light: Light = world_at_end(before)
     tower = setup_of(before)
     assert isinstance(tower, Tower)
     setup = tower.model_copy(update={"oil": min(light.oil, TANK)})
@@ -74,10 +74,24 @@ def apply_change(light: Light, change: Change) -> Light:
     return light
 
 
+class Refuelling(ToolArguments):
+    litres: int
+
+
+def refuel(arguments: Refuelling, light: Light) -> list[NewChange]:
+    if not 0 < light.oil + arguments.litres <= TANK:
+        raise InvalidInput(f"The tank holds {TANK} litres. Nothing was changed.")
+    return [NewChange(OIL, {"litres": arguments.litres})]
+
+
+REFUEL = Act("refuel", "Fills the tank.", Refuelling, refuel)
+WORLD = WorldRules(first_light, apply_change, CHANGE_KINDS, (REFUEL,), hands_on)
+
+
 def what_is_here(subject: Subject, tier: Tier) -> Sequence[Piece]:
     """Return the text that shows the world to a model. In an attempt, this world includes the
     changes of the attempt's run."""
     attempt = subject.attempt
-    light: Light = world_of(attempt) if attempt else world_now(subject.chapter)
+    light = WORLD.of(attempt) if attempt else WORLD.now(subject.chapter)
     lamps = ", ".join(light.lit) or "none"
     return [Piece(f"Lamps: {lamps}. Oil: {light.oil}. Wind: {light.wind}. Tides: {light.tides}.")]

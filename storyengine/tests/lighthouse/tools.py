@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import Field
 
-from agents.modes.registry import chance_of, world_of
+from agents.modes.registry import chance_of
 from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolContext, ToolResult
 from sessions.models import PERSON, Attempt
 from storyengine.tests.lighthouse.pilot import Lookout, asks_for_the_ship
-from storyengine.tests.lighthouse.state import LIT, RANG, SIGHTED, WIND
+from storyengine.tests.lighthouse.state import LIT, RANG, SIGHTED, WIND, WORLD
 
 
 class Lighting(ToolArguments):
@@ -25,7 +25,7 @@ class Ringing(ToolArguments):
 
 
 def readable(attempt: Attempt) -> dict[str, Any]:
-    return {"light": world_of(attempt), "wind": chance_of(attempt, "wind").randrange(1_000_000)}
+    return {"light": WORLD.of(attempt), "wind": chance_of(attempt, "wind").randrange(1_000_000)}
 
 
 def light(arguments: Lighting, context: ToolContext) -> ToolResult:

@@ -20,6 +20,7 @@ from agents.llm.providers.failures.call_errors import ProviderError
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.modes.registry import all_modes
+from agents.modes.world_rules import NO_WORLD
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import claim
 from agents.running.results import ask_for_result
@@ -233,8 +234,14 @@ def test_a_trial_takes_the_late_results_that_wait_for_its_turn(
     settings: Settings,
 ) -> None:
     kinds = {"sound": JobKind(run_nothing, lambda job, error: None)}
-    tidal = replace(all_modes()[0], name="tidal", change_kinds=frozenset({"tide"}))
-    install(monkeypatch, settings, tidal=replace(tidal, job_kinds=kinds))
+    game_master = all_modes()[0]
+    tidal = replace(
+        game_master,
+        name="tidal",
+        play=replace(game_master.play, job_kinds=kinds),
+        world=replace(NO_WORLD, change_kinds=frozenset({"tide"})),
+    )
+    install(monkeypatch, settings, tidal=tidal)
     Session.objects.update(mode="tidal")
     chapter.refresh_from_db()
     asker = chapter.turns.select_related("chosen__turn").get(number=2).chosen

@@ -28,7 +28,7 @@ from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.failures.call_errors import ProviderRefused
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.modes.registry import installed
+from agents.modes.registry import all_modes
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import TIERS, Layer, Tier
 from agents.prompting.sandwich import Subject, compose
@@ -286,7 +286,7 @@ def test_a_stretch_with_nothing_to_tell_is_known_to_those_for_whom_memory_is_wri
     for_characters: bool,
 ) -> None:
     # The modes are read before the rule is set, because reading them later would replace the rule.
-    installed()
+    all_modes()
     rule = StretchRule(for_characters=for_characters)
     monkeypatch.setitem(stretches._rules, "gamemaster", rule)
     chapter = make_active_chapter(chunk_size_prompts=3)
