@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from django.urls import get_resolver
 from pytest_django import Settings
 
 from agents.modes.declaration import AddedLayer, Mode, Play, Stage
@@ -60,6 +61,8 @@ def added(
 
 def install(monkeypatch: pytest.MonkeyPatch, settings: Settings, **modes: Any) -> None:
     """Add these apps to the setting MODES, each with its MODE in a module named `mode`."""
+    # The process keeps the addresses that it reads first, so they must be those of all modes.
+    assert get_resolver().url_patterns
     for app, mode in modes.items():
         module = ModuleType(f"{app}.mode")
         module.MODE = mode  # type: ignore[attr-defined]
