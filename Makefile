@@ -58,8 +58,8 @@ lint: .venv/installed-dev ## the same without the tests
 
 bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session, LOAD=1 [SERVERS=1] how much it carries, SCALE=1 several processes, FOLD=1 if prompts tell the truth, EXPLORATIONS=1 what an exploration costs, PROMPT=1 what one prompt runs through, EMBEDDED_MEMORY=1, EMBEDDED_REPLIES=1 and EMBEDDED_WORLDS=1 how well the embedded model writes
 	@python -m $(firstword $(if $(LOAD),bench.load) $(if $(SCALE),bench.load.scale) $(if $(FOLD),bench.fold) $(if $(EXPLORATIONS),bench.explorations) $(if $(PROMPT),bench.one_prompt) \
-		$(if $(EMBEDDED_MEMORY),bench.embedded_memory) $(if $(EMBEDDED_REPLIES),bench.embedded_replies) \
-		$(if $(EMBEDDED_WORLDS),bench.embedded_worlds) bench) \
+		$(if $(EMBEDDED_MEMORY),bench.embedded.memory) $(if $(EMBEDDED_REPLIES),bench.embedded.replies) \
+		$(if $(EMBEDDED_WORLDS),bench.embedded.worlds) bench) \
 		$(if $(DATA),--data $(DATA)) \
 		$(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS))) \
 		$(if $(FOLD),$(if $(TURNS),--turns $(TURNS)) $(if $(SEED),--seed $(SEED)))

@@ -24,8 +24,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--data", type=Path, help="a recorded session instead of a synthetic one")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="how many of its pairs to play")
-    parser.add_argument("--first-token-ms", type=float, default=200.0)
-    parser.add_argument("--tokens-per-second", type=float, default=400.0)
     return parser.parse_args(arguments)
 
 
@@ -39,15 +37,8 @@ def play(options: argparse.Namespace, processes: Processes) -> Iterator[Figure]:
     folder = Path(processes.environment["STORYENGINE_DATA"]).parent
     recorded, log = folder / "session.jsonl", folder / "calls.jsonl"
     write_session(session, recorded)
-    url = start_model_server(
-        processes,
-        [
-            f"--first-token-ms={options.first_token_ms}",
-            f"--tokens-per-second={options.tokens_per_second}",
-            f"--replay={recorded}",
-            f"--log={log}",
-        ],
-    )
+    pace = ["--first-token-ms=200", "--tokens-per-second=400"]
+    url = start_model_server(processes, [*pace, f"--replay={recorded}", f"--log={log}"])
     processes.environment["OPENAI_BASE_URL"] = url
     played = play_session(start_program(processes), Server.at(url), session)
     calls = read_calls(log)

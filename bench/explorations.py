@@ -42,21 +42,15 @@ def play(processes: Processes) -> Iterator[Figure]:
     calls = Counter(
         str(one["agent"] if one["agent_id"] is None else one["agent_id"]) for one in made
     )
-    yield from cost_figures(calls)
-
-
-def cost_figures(calls: Counter[str]) -> list[Figure]:
     turns = len(LINES)
     beside = sum(calls[agent] for agent in BESIDE_PLAY) / turns
     told = ", ".join(f"{agent}: {calls[agent]}" for agent in BESIDE_PLAY)
     narrator, memory = calls[NARRATOR] / turns, calls[MEMORY] / turns
     name = f"Calls a turn of {turns} turns"
     places = f"{name}: for places and out of sight"
-    return [
-        Figure.at_most(places, beside, MOST_BESIDE_PLAY, "{:.2f}", f" ({told})"),
-        Figure(f"{name}: of the narrator", narrator, f"{narrator:.2f}"),
-        Figure(f"{name}: of memory", memory, f"{memory:.2f}"),
-    ]
+    yield Figure.at_most(places, beside, MOST_BESIDE_PLAY, "{:.2f}", f" ({told})")
+    yield Figure(f"{name}: of the narrator", narrator, f"{narrator:.2f}")
+    yield Figure(f"{name}: of memory", memory, f"{memory:.2f}")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any
 
 from testing.http_calls import RunError
@@ -83,9 +82,20 @@ def measure(
 def in_django(processes: Processes, function: str, *arguments: object, timeout: float = 300) -> Any:
     """Call a function, which is named with its module, in a process with Django's settings, and
     return its result. All values go through JSON."""
-    command = [sys.executable, "-m", "bench.in_django", *function.rsplit(".", 1)]
-    output = processes.run(function, [*command, json.dumps(arguments)], timeout=timeout)
+    output = processes.run(function, _command(function, arguments), timeout=timeout)
     return json.loads(output.splitlines()[-1])
+
+
+def each_in_django(
+    processes: Processes, function: str, *arguments: object
+) -> Iterator[dict[str, Any]]:
+    """Call a generator as `in_django` calls a function, and yield its results as they come."""
+    return processes.follow_results(function, _command(function, arguments))
+
+
+def _command(function: str, arguments: Sequence[object]) -> list[str]:
+    named = function.rsplit(".", 1)
+    return [sys.executable, "-m", "bench.in_django", *named, json.dumps(arguments)]
 
 
 def migrate(processes: Processes) -> None:
@@ -102,7 +112,13 @@ def report(figures: Sequence[Figure], *, session: str, load_before: float) -> in
     if load_before > cores / 2:
         print(f"\nThis machine was busy before the run (load {load_before:.1f} on {cores} cores): ")
         print("the times above are too high by an unknown amount.")
-    print(f"\nKept in {_keep(figures, session).relative_to(ROOT)}")
+    now, machine = datetime.now(UTC), [cores, load_before, platform.platform()]
+    kept = {"at": now.isoformat(timespec="seconds"), "machine": machine, "session": session}
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{now:%Y%m%d-%H%M%S}.json"
+    kept["figures"] = [asdict(figure) for figure in figures]
+    path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    print(f"\nKept in {path.relative_to(ROOT)}")
     return 0 if all(figure.passed is not False for figure in figures) else 1
 
 
@@ -115,27 +131,3 @@ def _print_table(figures: Sequence[Figure]) -> None:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip())
-
-
-def _keep(figures: Sequence[Figure], session: str) -> Path:
-    now = datetime.now(UTC)
-    result = {
-        "at": now.isoformat(timespec="seconds"),
-        "machine": _describe_machine(),
-        "session": session,
-        "figures": [asdict(figure) for figure in figures],
-    }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{now:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return path
-
-
-def _describe_machine() -> dict[str, Any]:
-    return {
-        "cores": os.cpu_count(),
-        "load": os.getloadavg(),
-        "system": platform.platform(),
-        "processor": platform.processor(),
-        "python": platform.python_version(),
-    }

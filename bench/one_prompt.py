@@ -18,7 +18,7 @@ from django.test import AsyncClient
 from django.test.utils import setup_test_environment
 
 from agents.llm.providers.scripted import ScriptedProvider
-from bench.harness import Figure, in_django, measure, migrate
+from bench.harness import SCRIPTED, Figure, in_django, measure, migrate
 from testing.program import ROOT, Processes
 
 MOST_FILES, MOST_FUNCTIONS, MOST_STATEMENTS = 60, 300, 40
@@ -26,7 +26,6 @@ MOST_FILES, MOST_FUNCTIONS, MOST_STATEMENTS = 60, 300, 40
 # meets a warm process and no summary.
 PROMPTS = 3
 _NOT_THE_PROGRAM = {"bench", "testing", "tests", ".venv"}
-_ENVIRONMENT = {"STORYENGINE_LLM": "openai", "OPENAI_API_KEY": "unused"}
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -36,7 +35,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> int:
-    return measure(partial(play, options), what="one prompt", environment=_ENVIRONMENT)
+    return measure(partial(play, options), what="one prompt", environment=SCRIPTED)
 
 
 def play(options: argparse.Namespace, processes: Processes) -> Iterator[Figure]:

@@ -26,7 +26,12 @@ CHUNK = 7
 def main(sizes: list[int]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
     django.setup()
-    print(json.dumps([f"/chapters/{build_chapter(size).pk}/play" for size in sizes]))
+    print(json.dumps([f"/chapters/{pk}/play" for pk in build_chapters(sizes)]))
+
+
+def build_chapters(sizes: list[int]) -> list[str]:
+    """Create a chapter for each of these numbers of events, and return their ids."""
+    return [str(build_chapter(size).pk) for size in sizes]
 
 
 def build_chapter(events: int) -> "Session":

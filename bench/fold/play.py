@@ -6,6 +6,7 @@ import random
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -16,13 +17,12 @@ from agents.flows.beginning.locking import request_lock
 from agents.flows.replies.choosing import choose_reply
 from agents.flows.replies.dry_run import look_ahead
 from agents.flows.replies.finishing import commit_reply
-from agents.flows.replies.turns import start_prompt, store_prompt
+from agents.flows.replies.turns import store_prompt, write_to_end
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.modes.registry import who_answers
 from agents.prompting.sent_layers import join_layers
 from agents.running.jobs import due_jobs
-from agents.running.live import LIVE_REPLIES
 from agents.running.work import work_on
 from bench.fold.reading import Asking, Tally, check_leaks, check_prompt, check_world, read_view
 from memory.canon.corrections import write_correction
@@ -271,23 +271,19 @@ class Player:
         assert self.chapter_id is not None
         chapter_id, words, key = self.chapter_id, turn.words, turn.mark
         actor, witnesses = turn.actor, turn.witnesses
-        if not calls_model:
-            opened = store_prompt(
-                chapter_id, actor=actor, words=words, submission_key=key, witnesses=witnesses
-            )
-            commit_reply(opened.attempt, turn.reply)
-            return opened.attempt
-
-        async def run() -> Attempt:
-            opened = await start_prompt(
-                chapter_id, actor=actor, words=words, submission_key=key, witnesses=witnesses
-            )
-            live = LIVE_REPLIES.get(opened.attempt.pk)
-            if live is not None and live.task is not None:
-                await live.task
-            return opened.attempt
-
-        return async_to_sync(run)()
+        store = partial(
+            store_prompt,
+            chapter_id,
+            actor=actor,
+            words=words,
+            submission_key=key,
+            witnesses=witnesses,
+        )
+        if calls_model:
+            async_to_sync(write_to_end)(store)
+        else:
+            commit_reply(store().attempt, turn.reply)
+        return Attempt.objects.get(session_id=self.chapter_id, submission_key=turn.mark)
 
     def _try_again(self, turn: Turn, first: Attempt) -> None:
         """Make another attempt at the latest turn. Choose the first attempt again in half of the

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import TYPE_CHECKING
 
-from testing.told_story import Kind, Known, Story, Subject, Turn
+from testing.told_story import Kind, Known, Story, Subject
 
 if TYPE_CHECKING:
     from memory.telling.now_view import NowItem, NowSection
@@ -33,19 +33,16 @@ class Count:
         self.right += is_right
         self.of += 1
 
-    def plus(self, other: "Count") -> "Count":
-        return Count(self.right + other.right, self.of + other.of)
-
 
 @dataclass
 class Tally:
     """What was counted in prompts.
 
-    `now` counts pairs of a reader and a subject whose value the reader knows. `knowledge` counts
-    pairs of a reader and a subject of which the reader does not know the value that it has now.
-    `past` counts older values that stand in a prompt: right are those that are marked as past.
-    `kept` counts older values that memory must have, because nothing was left out. `world` counts
-    values of the whole world at a turn. `examples` tells some of the mistakes in words.
+    `now` counts pairs of a reader and a subject whose value the reader knows, and `knowledge` pairs
+    with a subject that now has a value which the reader does not know. `past` counts older values
+    that stand in a prompt: right are those that are marked as past. `kept` counts older values that
+    memory must have, because nothing was left out. `world` counts values of the whole world at a
+    turn. `examples` tells some of the mistakes in words.
     """
 
     now: Count = field(default_factory=Count)
@@ -64,12 +61,9 @@ class Tally:
 
 @dataclass(frozen=True)
 class Asking:
-    """A prompt, and what the one who asks knows of it.
-
-    `reader` is the character whose prompt it is. `turn` is the last turn before the prompt, and
-    memory covers the turns up to `covered`. With `named`, only these subjects are asked for.
-    `is_whole` says that the prompt leaves nothing out that memory has.
-    """
+    """The prompt of the character `reader`. `turn` is the last turn before, and memory covers the
+    turns up to `covered`. With `named`, only these subjects are asked for. `is_whole` says that the
+    prompt leaves nothing out that memory has."""
 
     text: str
     reader: int
@@ -100,7 +94,8 @@ class _Told:
                     values[subject].add(value)
         _, _, after = text.partition("## RECENT_CONTEXT\n")
         record = re.split(r"^## [A-Z]", after, maxsplit=1, flags=re.MULTILINE)[0]
-        for turn in _turns_in(record, story):
+        marks = dict.fromkeys(mark for kind, mark in _MARK.findall(record) if kind == "M")
+        for turn in (story.book[f"M{mark}"] for mark in marks):
             for change in turn.changes:
                 if change.sentence in record:
                     self.said[change.subject].append((turn.number, change.value))
@@ -114,12 +109,6 @@ class _Told:
         if later := [value for number, value in sorted(self.said[subject]) if number > covered]:
             return later[-1]
         return " and ".join(sorted(self.held.get(subject, ())))
-
-
-def _turns_in(record: str, story: Story) -> Iterator[Turn]:
-    for kind, mark in dict.fromkeys(_MARK.findall(record)):
-        if kind == "M":
-            yield story.book[f"M{mark}"]
 
 
 def read_line(tag: str, told: str, by_key: dict[str, Subject]) -> Iterator[tuple[Subject, str]]:

@@ -23,14 +23,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
     parser.add_argument("--servers", action="store_true", help="on PostgreSQL and Redis")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--steady", type=float, default=10.0, help="seconds of each try")
     parser.add_argument("--scale", type=float, default=1.0, help="a tenth shows that all parts run")
     return parser.parse_args(arguments)
 
 
 def play(options: argparse.Namespace, pace: int, processes: Processes) -> Iterator[Figure]:
     with open_load_stack(processes, with_servers=options.servers) as stack:
-        figure = measure_streams(stack, pace, steady=options.steady, scale=options.scale)
+        figure = measure_streams(stack, pace, scale=options.scale)
         yield replace(figure, value=f"{figure.value} [load {os.getloadavg()[0]:.1f}]")
 
 

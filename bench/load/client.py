@@ -17,8 +17,7 @@ ANSWER_SECONDS = 120.0
 
 @dataclass
 class StreamedTurn:
-    """A turn whose prompt was sent at the time `at`. `first_token` is the number of seconds from
-    this time to the first token, or None if no token came."""
+    """A turn whose prompt was sent at the time `at`, with the seconds to its first token."""
 
     mark: str
     at: float
@@ -56,11 +55,11 @@ async def stream_turn(server: Server, session_id: str, slot: int, mark: str) -> 
 async def play_at_once(
     server: Server, chapters: Sequence[str], *, ramp: float, steady: float
 ) -> list[StreamedTurn]:
-    """Play all chapters at once. Each chapter sends its next prompt as soon as its reply is
-    complete. Return the turns whose prompts were sent in the `steady` seconds after the ramp.
+    """Play all chapters at once, and return the turns whose prompts were sent in the `steady`
+    seconds after the ramp. Raise RunError if most turns fail.
 
-    The chapters begin one after the other, spread over the `ramp` seconds, because people would not
-    all begin at once. Raise RunError if most turns fail.
+    Each chapter sends its next prompt as soon as its reply is complete. They begin one after the
+    other, spread over the `ramp` seconds, because people would not all begin at once.
     """
     turns: list[StreamedTurn] = []
     begin = time.perf_counter()

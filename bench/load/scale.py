@@ -5,12 +5,10 @@ and the model server beside them. So the figures are compared with each other, a
 a larger machine.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from bench.harness import SCRIPTED, Figure, measure
@@ -29,42 +27,33 @@ LOOK_SECONDS = 0.05
 MOST_TIMES = 2.0
 
 
-def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.load.scale", description=__doc__)
-    parser.add_argument("--players", type=int, default=PLAYERS)
-    return parser.parse_args(arguments)
+def main() -> int:
+    return measure(run, what="several processes", environment=SCRIPTED)
 
 
-def main(options: argparse.Namespace) -> int:
-    played = partial(run, options.players)
-    return measure(played, what="several processes", environment=SCRIPTED)
-
-
-def run(players: int, processes: Processes) -> Iterator[Figure]:
+def run(processes: Processes) -> Iterator[Figure]:
     """Measure with one web process and one worker, and then with two of each."""
     with open_load_stack(processes, with_servers=True) as stack:
         stack.set_pace(TOKENS_PER_SECOND)
-        yield from figures_of("one of each", *play(stack, stack.program, stack.program, players))
+        yield from figures_of("one of each", *play(stack, stack.program, stack.program))
         other = Server(LOOPBACK, free_port())
         for name in ("web", "worker"):
             start_second(processes, name, other.port)
         wait_for_server(other)
-        yield from figures_of("two of each", *play(stack, stack.program, other, players))
+        yield from figures_of("two of each", *play(stack, stack.program, other))
         if NGINX is None:
             print("No nginx on this machine: the proxy is not measured.", flush=True)
             return
         folder = Path(processes.environment["STORYENGINE_DATA"]).parent
         proxy = start_proxy(processes, [stack.program, other], folder)
-        yield from figures_of("the proxy", *play(stack, proxy, proxy, players))
+        yield from figures_of("the proxy", *play(stack, proxy, proxy))
 
 
-def play(
-    stack: LoadStack, writer: Server, other: Server, players: int
-) -> tuple[list[float], list[float]]:
-    """Send a prompt to each of so many chapters at once. Return the seconds until each reply's
+def play(stack: LoadStack, writer: Server, other: Server) -> tuple[list[float], list[float]]:
+    """Send a prompt to each of the chapters at once. Return the seconds until each reply's
     first words came where its prompt was sent, and in a page of the other server."""
-    with ThreadPoolExecutor(2 * players) as threads:
-        chapters = stack.build("to_play", players)
+    with ThreadPoolExecutor(2 * PLAYERS) as threads:
+        chapters = stack.build(PLAYERS)
         sent = time.perf_counter()
         prompts = [threads.submit(first_words, writer, chapter, sent) for chapter in chapters]
         pages = [threads.submit(first_words_of_page, other, one, sent) for one in chapters]
@@ -102,4 +91,4 @@ def figures_of(where: str, writer: Sequence[float], page: Sequence[float]) -> li
 
 
 if __name__ == "__main__":
-    sys.exit(main(parse_options()))
+    sys.exit(main())

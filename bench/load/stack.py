@@ -10,9 +10,12 @@ from bench.harness import in_django
 from testing.http_calls import Server, call
 from testing.program import Processes, start_model_server, start_program
 from testing.servers import own_servers
+from testing.tab2_chapters import CHUNK
 
 FIRST_TOKEN_MS = 200
 REPLY_WORDS = 240
+# The least number of prompts of a chapter. Chapters have up to six more.
+PROMPTS_BEFORE = 8
 # The model server logs only this many characters at the end of a prompt. They include
 # bench.load.client.MARK, which tells the prompts apart.
 LOGGED_CHARACTERS = 400
@@ -45,12 +48,14 @@ class LoadStack:
         pace = {"tokens_per_second": tokens_per_second}
         call(Server(self._model.host, self._model.port), "POST", "/control", pace)
 
-    def build(self, what: str, count: int) -> Any:
-        """Build chapters with a function of bench.load.chapters, and return its result."""
-        return in_django(self.processes, f"bench.load.chapters.{what}", count)
+    def build(self, count: int) -> list[str]:
+        """Build so many chapters with different numbers of prompts after their last summary, and
+        return their ids. All of them soon need a summary, but not at the same moment."""
+        events = [2 * (PROMPTS_BEFORE + number % CHUNK) for number in range(count)]
+        built: list[str] = in_django(self.processes, "testing.tab2_chapters.build_chapters", events)
+        return built
 
-    def calls(self) -> list[dict[str, Any]]:
-        """Return the records of the finished calls of the model server."""
+    def finished_calls(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
 

@@ -13,6 +13,8 @@ from bench.load.client import StreamedTurn, play_at_once
 from bench.load.stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 MOST_DELAY_MS = 100.0
+# The shortest time of each try.
+STEADY_SECONDS = 10.0
 # The targets. The key is the speed of the model in tokens a second, and the value is the number of
 # streams at once.
 TARGETS = {50: 100, 20: 200}
@@ -21,17 +23,17 @@ STEPS = (0.25, 0.5, 0.75, 1.0, 1.25)
 _MARK = re.compile(r"Turn \S+ of the load\.")
 
 
-def measure_streams(stack: LoadStack, pace: int, *, steady: float, scale: float = 1.0) -> Figure:
+def measure_streams(stack: LoadStack, pace: int, scale: float) -> Figure:
     reply_seconds = FIRST_TOKEN_MS / 1_000 + REPLY_WORDS / pace
     stack.set_pace(pace)
     target = max(4, round(TARGETS[pace] * scale))
     tried, best = [], 0
     for streams in (round(target * step) for step in STEPS):
         # Each try has new chapters, because a chapter takes no prompt while a reply is written.
-        chapters, seconds = stack.build("to_play", streams), max(steady, reply_seconds)
+        chapters, seconds = stack.build(streams), max(STEADY_SECONDS, reply_seconds)
         playing = play_at_once(stack.program, chapters, ramp=reply_seconds, steady=seconds)
         turns = uvloop.run(playing)
-        delay = percentile(added_delays(turns, stack.calls()), 95)
+        delay = percentile(added_delays(turns, stack.finished_calls()), 95)
         failures = sum(not turn.is_whole for turn in turns)
         tried.append(f"{streams}: p95 {delay:.0f} ms of {len(turns)} turns, {failures} failed")
         print(f"{pace} tokens a second, {tried[-1]}; load {os.getloadavg()[0]:.1f}", flush=True)

@@ -22,7 +22,7 @@ def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> l
         *prompt_figures(character_prompts(calls), pairs=pairs),
         *_latencies(played.timings),
         _calls_per_reply(played, calls),
-        *_first_tokens(played),
+        _first_token(played),
     ]
 
 
@@ -58,30 +58,21 @@ def _deltas_tile(played: PlayedSession) -> Figure:
     covered = [number for first, last in ranges for number in range(first, last + 1)]
     prompts = len(played.session.pairs)
     wanted = -(-prompts // CHUNK)
-    return Figure(
-        "Memory deltas, and the prompts they cover",
-        len(ranges),
-        f"{len(ranges)} deltas, {len(covered)} prompts",
-        f"{wanted} deltas, 1-{prompts} without gap or overlap",
-        covered == list(range(1, prompts + 1)) and len(ranges) == wanted,
-    )
+    name, shown = "Memory deltas, and the prompts they cover", f"{len(ranges)} deltas"
+    target = f"{wanted} deltas, 1-{prompts} without gap or overlap"
+    is_right = covered == list(range(1, prompts + 1)) and len(ranges) == wanted
+    return Figure(name, len(ranges), f"{shown}, {len(covered)} prompts", target, is_right)
 
 
 def _chapter_words(played: PlayedSession) -> Figure:
     words = count_words(played.chapter["narrative_drafts"][-1]["chapter_text"])
-    return Figure(
-        "Words of the chapter",
-        words,
-        f"{words:,}",
-        f"{TARGET_WORDS:,}, give or take 10 %",
-        abs(words - TARGET_WORDS) <= TARGET_WORDS // 10,
-    )
+    target, is_right = f"{TARGET_WORDS:,}, give or take 10 %", abs(words / TARGET_WORDS - 1) <= 0.1
+    return Figure("Words of the chapter", words, f"{words:,}", target, is_right)
 
 
 def _latencies(timings: Sequence[PromptTiming]) -> list[Figure]:
-    clean = [timing for timing in timings if not timing.is_disturbed]
-    sevenths = [t.latency for t in clean if t.prompt_index % CHUNK == 0]
-    others = [t.latency for t in clean if t.prompt_index % CHUNK]
+    sevenths = [t.latency for t in timings if t.prompt_index % CHUNK == 0]
+    others = [t.latency for t in timings if t.prompt_index % CHUNK]
     if not sevenths:
         return []
     name = "Median latency of every seventh prompt over that of the others"
@@ -97,14 +88,11 @@ def _calls_per_reply(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> 
     return Figure.at_most("Model calls per reply, all agents", ratio, 1.2, "{:.3f}", detail)
 
 
-def _first_tokens(played: PlayedSession) -> list[Figure]:
+def _first_token(played: PlayedSession) -> Figure:
     through = _median_of(t.first_token for t in played.timings)
     direct = _median_of(t.model_first_token for t in played.timings)
-    stored, shown = played.stored_first, f"{through - direct:.1f} ms ({through:.1f} - {direct:.1f})"
-    return [
-        Figure("Time to the first token that the program adds", through - direct, shown),
-        Figure.all_of("Prompt stored before its first token", sum(stored), len(stored), "always"),
-    ]
+    shown = f"{through - direct:.1f} ms ({through:.1f} - {direct:.1f})"
+    return Figure("Time to the first token that the program adds", through - direct, shown)
 
 
 def _median_of(seconds: Iterable[float | None]) -> float:

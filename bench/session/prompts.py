@@ -21,26 +21,16 @@ LEAST_SHARE = 0.72
 
 
 def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
-    """Return the figures.
-
-    `prompts` are the requests to characters, in the order in which they were sent. `pairs` is the
-    number of prompts of the session, or 0 if it was made up. The figures have targets only if
-    `pairs` is TARGET_PROMPTS.
-    """
+    """Return the figures of the requests, which are in the order in which they were sent. They have
+    targets only if `pairs`, the prompts of a recorded session, are TARGET_PROMPTS."""
     total = sum(map(len, prompts))
     cached = sum(cached_starts(prompts))
     share = cached / total
     cost = total - cached + cached / CACHE_DISCOUNT
-    repeats = f"at least {LEAST_SHARE}"
+    repeated, least = "- share that repeats an earlier start", f"at least {LEAST_SHARE}"
     named = [
         Figure.at_most("Characters sent in character prompts", total, MOST_CHARACTERS),
-        Figure(
-            "- share that repeats an earlier start",
-            share,
-            f"{share:.3f}",
-            repeats,
-            share >= LEAST_SHARE,
-        ),
+        Figure(repeated, share, f"{share:.3f}", least, share >= LEAST_SHARE),
         Figure.at_most("- cost, a repeated character counting as 1/10", cost, MOST_COST, "{:,.0f}"),
     ]
     if pairs != TARGET_PROMPTS:
@@ -58,22 +48,16 @@ def remembered_figure(facts: Mapping[str, Sequence[str]], prompt: str) -> Figure
     )
     lost = [text for texts in missing.values() for text in texts]
     shown = f" (missing: {lost[0][:60]!r})" if lost else ""
-    return Figure(
-        "Memory in the last character prompt",
-        len(lost),
-        ", ".join(counted) + shown,
-        "all",
-        not lost and any(facts.values()),
-    )
+    has_all = not lost and any(facts.values())
+    name, told = "Memory in the last character prompt", ", ".join(counted) + shown
+    return Figure(name, len(lost), told, "all", has_all)
 
 
 def cached_starts(prompts: Sequence[str]) -> list[int]:
     """Return for each request the number of characters at its start that a provider would have in
-    its cache.
-
-    The earlier requests are sorted, so that the one with the longest common start is next to the
-    new request.
-    """
+    its cache."""
+    # The earlier requests are sorted, so that the one with the longest common start is next to the
+    # new request.
     earlier: list[str] = []
     lengths = []
     for prompt in prompts:
@@ -91,10 +75,7 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def _missing(texts: Sequence[str], prompt: str) -> list[str]:
-    """Return the texts that the request lacks.
-
-    The search also finds a text that the request has with XML's escapes.
-    """
+    """Return the texts that the request lacks, with and without XML's escapes."""
     said = (_plain(prompt), _plain(unescape(prompt)))
     return [text for text in texts if not any(_plain(text) in one for one in said)]
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import override_settings
 
 from bench.fold.__main__ import fold_figures
-from bench.fold.play import LARGE, SMALL, Tallies, counts_of, play_chapter
+from bench.fold.play import LARGE, Tallies, counts_of, play_chapter
 from bench.fold.reading import Asking, Tally, check_prompt
 from bench.harness import Figure
 from bench.tests.saga import play_saga
@@ -71,13 +71,6 @@ NOW = "<now>holder of the key: Tobin</now>"
 NOW_OF_THE_OTHER = "<now>holder of the key: Mara</now>"
 
 
-def test_a_prompt_that_tells_the_truth_misses_nothing() -> None:
-    assert missed(asked(WAS, NOW)) == []
-    assert missed(asked(NOW_OF_THE_OTHER, reader=2)) == []
-    said = "## RECENT_CONTEXT\n2) At M0002x00002 the wind turns. The key is now with Tobin."
-    assert missed(asked(NOW_OF_THE_OTHER, said, covered=1)) == []
-
-
 @pytest.mark.parametrize(
     ("lines", "reader", "names"),
     [
@@ -98,11 +91,3 @@ def test_a_prompt_that_tells_the_truth_misses_nothing() -> None:
 )
 def test_a_wrong_prompt_misses_a_target(lines: list[str], reader: int, names: list[str]) -> None:
     assert missed(asked(*lines, reader=reader)) == names
-
-
-def test_a_small_window_is_asked_only_for_what_the_prompt_names() -> None:
-    tally = Tally()
-    asking = Asking("What now?", 1, turn=2, covered=2, named=[])
-    check_prompt(asking, story(), set(), tally)
-    assert tally.now.of == 0
-    assert [one.passed for one in figures({("at the end", SMALL): tally})] == [True]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import embedded_run, harness
+from bench import harness
 from bench.harness import Figure, measure
 from testing.http_calls import RunError
 from testing.program import ROOT, Processes
@@ -53,22 +53,3 @@ def test_each_command_of_the_makefile_is_there(module: str) -> None:
     found = import_module(f"{module}.__main__" if is_package else module)
     assert callable(found.main)
     getattr(found, "parse_options", list)([])
-
-
-def test_what_the_embedded_model_wrote_before_a_failure_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded_run, "start_named", lambda *_: None)
-    monkeypatch.setattr(embedded_run, "migrate", lambda _: None)
-
-    def play(_: Processes, results: embedded_run.Results) -> None:
-        results.append({"reply": "The bell is cracked."})
-        raise RunError("The model has gone.")
-
-    page = tmp_path / "replies.md"
-    code = embedded_run.measure(
-        play, lambda _: [RIGHT], lambda results, _: results[0]["reply"], out=page, what="replies"
-    )
-    assert code == 1
-    assert page.read_text(encoding="utf-8") == "The bell is cracked."
-    assert len(list(tmp_path.glob("results/*.json"))) == 1

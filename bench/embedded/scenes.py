@@ -1,17 +1,16 @@
 """Plays scenes whose prompts were written beforehand, and says of each reply what a program can
-say.
+say. Django has to be set up before.
 
-A scene is a starter, in bench/reply_scenes or among the program's own. Its prompts have a file in
-bench/reply_scenes/prompts. The replies of a scene are turns of one chapter, so that a prompt has
+A scene is a starter, in the folder reply_scenes or among the program's own. Its prompts have a file
+in reply_scenes/prompts. The replies of a scene are turns of one chapter, so that a prompt has
 the earlier replies before it, as in play. No memory is written meanwhile, because a character is
 told so short a chapter word for word anyway.
 """
 
 import tomllib
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from itertools import count
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from zlib import crc32
@@ -21,8 +20,6 @@ from pydantic import BaseModel, ConfigDict
 from agents.flows.beginning.from_starters import begin_starter
 from agents.flows.replies.turns import store_prompt, write_to_end
 from agents.flows.replies.warmup import settle_warmup, warm_reply
-from agents.llm.providers.base import ModelRequest
-from agents.llm.providers.embedded_provider import EmbeddedProvider
 from agents.prompting.cleaning.reply_rules import (
     Asked,
     broken_rules,
@@ -31,11 +28,11 @@ from agents.prompting.cleaning.reply_rules import (
     shared_terms,
 )
 from agents.running.database import in_database
+from bench.embedded.model import seeded
 from sessions.chapter import starters
 from sessions.models import Attempt, Event, Session
-from testing.program import ROOT
 
-FOLDER = ROOT / "bench" / "reply_scenes"
+FOLDER = Path(__file__).parent / "reply_scenes"
 FAILED = "failed"
 
 
@@ -71,15 +68,22 @@ def _read_starter(file_name: str) -> starters.Starter:
     return starters.read_starter(own if own.exists() else starters.FOLDER / file_name)
 
 
-async def play_scene(
-    scene: Scene, prompts: int, sampling: Mapping[str, Any], seeds: int = 1
+async def play_scenes(
+    names: Sequence[str], prompts: int, seeds: int, is_tuning: bool
 ) -> AsyncIterator[dict[str, Any]]:
-    """Play the first `prompts` prompts of the scene, and yield a result for each of them.
+    """Play the first `prompts` prompts of each scene, and yield a result for each of them. Without
+    names, all scenes are played. With `is_tuning`, those that are kept back are not."""
+    for scene in all_scenes():
+        is_wanted = not names or scene.starter.name in names
+        if is_wanted and not (is_tuning and scene.is_kept_back):
+            async for result in play_scene(scene, prompts, seeds):
+                yield result
 
-    With several seeds the scene is played in as many chapters, each prompt in all of them before
-    the next one. `sampling` has fields of llama.cpp's API that replace those of the program. Before
-    a prompt is sent, the model has read everything before it, as after a Game Master's pause.
-    """
+
+async def play_scene(scene: Scene, prompts: int, seeds: int) -> AsyncIterator[dict[str, Any]]:
+    """Play the scene in as many chapters as there are seeds, each prompt in all of them before the
+    next one. Before a prompt is sent, the model has read everything before it, as after a Game
+    Master's pause."""
     chapters = [await in_database(_begin, scene.starter) for _ in range(seeds)]
     for number, one in enumerate(scene.prompts[:prompts], 1):
         for seed, chapter in enumerate(chapters, 1):
@@ -90,12 +94,11 @@ async def play_scene(
             store = partial(
                 store_prompt, chapter.pk, actor=slot, words=one.prompt, submission_key=key
             )
-            with _sampled(key, sampling):
+            with seeded(crc32(key.encode()) % 1_000_000):
                 await write_to_end(store)
             yield {
                 "scene": scene.starter.title,
                 "number": number,
-                "seed": seed,
                 "to": one.to,
                 "prompt": one.prompt,
                 **await in_database(_result, chapter, key, one),
@@ -105,20 +108,6 @@ async def play_scene(
 def _begin(starter: starters.Starter) -> Session:
     with patch("agents.flows.beginning.from_starters.find_starter", lambda name: starter):
         return begin_starter(starter.name)
-
-
-@contextmanager
-def _sampled(key: str, sampling: Mapping[str, Any]) -> Iterator[None]:
-    """Send `sampling` and a seed with each request of the block. The first request of a key always
-    has the same seed, and so has the second."""
-    seeds = count(crc32(key.encode()) % 1_000_000)
-    own = EmbeddedProvider.extra_fields
-
-    def fields(provider: EmbeddedProvider, request: ModelRequest) -> dict[str, Any]:
-        return {**own(provider, request), **sampling, "seed": next(seeds)}
-
-    with patch.object(EmbeddedProvider, "extra_fields", fields):
-        yield
 
 
 def _result(chapter: Session, key: str, asked: ScenePrompt) -> dict[str, Any]:

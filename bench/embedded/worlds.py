@@ -1,24 +1,20 @@
-"""Measures how well the embedded model tells an exploration: python -m bench.embedded_worlds
+"""Measures how well the embedded model tells an exploration: python -m bench.embedded.worlds
 
 Twenty turns of each finished scenario are played with fixed seeds. The figures say after how many
 turns the world is as the player's words have it, and what a program can see of the texts. All texts
-are written to a file, because only a reader can say whether they are good. --turns-file plays other
-turns in the form of bench/world_turns.toml, and --scenario-file those of another scenario.
+are written to a file, because only a reader can say whether they are good.
 """
 
 import argparse
-import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from bench.embedded_run import Results, measure
-from bench.explored_turns import TURNS
-from bench.harness import RESULTS, Figure
+from bench.embedded.run import Result, Results, measure, page_head
+from bench.harness import RESULTS, Figure, each_in_django
 from sessions.language.sentences import split_sentences
 from sessions.language.words import terms_of, words_of
 from testing.program import Processes
@@ -28,9 +24,7 @@ _OF_A_TOOL = re.compile(r"[{}<>]|[a-z]+[A-Z]\w*\(|tool_call|\bmoveTo|advanceTime
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.embedded_worlds", description=__doc__)
-    parser.add_argument("--turns-file", type=Path, default=TURNS, help="the turns")
-    parser.add_argument("--scenario-file", type=Path, help="the scenario of these turns")
+    parser = argparse.ArgumentParser(prog="python -m bench.embedded.worlds", description=__doc__)
     parser.add_argument("--scenarios", type=int, default=None, help="how many of them")
     parser.add_argument("--turns", type=int, default=20, help="how many of each scenario")
     parser.add_argument("--seed", type=int, default=2)
@@ -39,27 +33,27 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> int:
-    return measure(partial(play, options), figures_of, readable, out=options.out, what="worlds")
+    return measure(
+        partial(play, options), figures_of, readable, told=told, out=options.out, what="worlds"
+    )
 
 
-def play(options: argparse.Namespace, processes: Processes, results: Results) -> None:
-    """Play the turns, and add each result to `results` as it arrives."""
-    asked = {
-        **{name: getattr(options, name) for name in ("scenarios", "turns", "seed")},
-        "turns_file": str(options.turns_file.resolve()),
-        "scenario_file": str(options.scenario_file.resolve()) if options.scenario_file else "",
-    }
-    command = [sys.executable, "-m", "bench.explored_turns", json.dumps(asked)]
-    for result in processes.follow_results("explored_turns", command):
-        results.append(result)
-        wrong = "; ".join(result["wrong"]) or "the world is right"
-        told = " ".join(result["narration"].split())
-        print(f"{result['scenario']} {result['number']}: {wrong}. {told}", flush=True)
+def play(options: argparse.Namespace, processes: Processes) -> Iterator[Result]:
+    asked = options.scenarios, options.turns, options.seed
+    return each_in_django(processes, "bench.embedded.explored.explore_all", *asked)
+
+
+def told(result: Result) -> str:
+    wrong = "; ".join(result["wrong"]) or "the world is right"
+    narration = " ".join(result["narration"].split())
+    return f"{result['scenario']} {result['number']}: {wrong}. {narration}"
 
 
 def figures_of(results: Results) -> list[Figure]:
     names = dict.fromkeys(one["scenario"] for one in results)
     pressed = sum(one["is_pressed"] for one in results)
+    seconds = median(one["seconds"] for one in results)
+    calls = sum(one["model_calls"] for one in results)
     return [
         *(_right(name, [one for one in results if one["scenario"] == name]) for name in names),
         Figure("moves by the button below a turn whose words made none", pressed, str(pressed)),
@@ -67,35 +61,20 @@ def figures_of(results: Results) -> list[Figure]:
         _none("texts with a tool", [one for one in results if _OF_A_TOOL.search(one["narration"])]),
         _none("texts with a sentence told before", _repeated(results)),
         _none("texts with a secret at the first question", _given_away(results)),
-        _seconds(results),
-        Figure("model calls", sum(one["model_calls"] for one in results), _calls(results)),
+        Figure.at_most("median time of a turn", seconds, MOST_SECONDS, "{:.1f} s"),
+        Figure("model calls", calls, f"{calls} for {len(results)} turns"),
     ]
 
 
 def _right(name: str, own: Results) -> Figure:
     right = sum(not one["wrong"] for one in own)
-    return Figure(
-        f"{name}: turns after which the world is right",
-        right,
-        f"{right} of {len(own)}",
-        "19 of 20",
-        right >= LEAST_RIGHT * len(own),
-    )
+    name, shown = f"{name}: turns after which the world is right", f"{right} of {len(own)}"
+    return Figure(name, right, shown, "19 of 20", right >= LEAST_RIGHT * len(own))
 
 
 def _none(what: str, found: Results) -> Figure:
     which = ", ".join(f"{one['scenario']} {one['number']}" for one in found)
     return Figure(what, len(found), f"{len(found)} {which}".strip(), "0", not found)
-
-
-def _seconds(results: Results) -> Figure:
-    seconds = median(one["seconds"] for one in results)
-    target = f"at most {MOST_SECONDS:.0f} s"
-    return Figure("median time of a turn", seconds, f"{seconds:.1f} s", target, seconds <= 8)
-
-
-def _calls(results: Results) -> str:
-    return f"{sum(one['model_calls'] for one in results)} for {len(results)} turns"
 
 
 def _repeated(results: Results) -> Results:
@@ -124,10 +103,9 @@ def _given_away(results: Results) -> Results:
     return found
 
 
-def readable(results: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> str:
+def readable(results: Results, figures: Sequence[Figure]) -> str:
     """Return a Markdown page with the figures and all texts."""
-    lines = ["# Worlds of the embedded model", "", "| figure | measured |", "|---|---|"]
-    lines += [f"| {one.name} | {one.value} |" for one in figures]
+    lines = page_head("Worlds of the embedded model", figures)
     for one in results:
         wrong = "; ".join(one["wrong"])
         lines += [

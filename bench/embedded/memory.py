@@ -1,22 +1,20 @@
-"""Measures the memory that the embedded model writes: python -m bench.embedded_memory
+"""Measures the memory that the embedded model writes: python -m bench.embedded.memory
 
 The figures say how much of the memory is valid, and how long a lock or a delta takes. The model
 writes locks of small worlds, which are cut from the summary of a session. It also writes deltas:
 one chapter plays the session, with a delta for every seven prompts, so that the memory in the
-requests grows. With --count 40 the run takes about forty minutes. Ctrl-C ends the run and shows the
-figures of the results so far.
+requests grows. With --count 40 the run takes about forty minutes.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from bench.embedded_run import Results, measure
-from bench.harness import RESULTS, Figure
+from bench.embedded.run import Result, Results, measure
+from bench.harness import RESULTS, Figure, each_in_django
 from testing.program import Processes
 from testing.session_data import load_session, synthetic_session, write_session
 
@@ -28,7 +26,7 @@ MOST_SECONDS = 45.0
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.embedded_memory", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.embedded.memory", description=__doc__)
     parser.add_argument("--data", type=Path, help="a recorded session instead of a synthetic one")
     parser.add_argument("--count", type=int, default=COUNT, help="how many locks, and deltas")
     parser.add_argument("--out", type=Path, default=RESULTS / "memory.md", help="the jobs")
@@ -36,33 +34,32 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> int:
-    return measure(partial(play, options), memory_figures, readable, out=options.out, what="memory")
+    return measure(
+        partial(play, options), memory_figures, readable, told=told, out=options.out, what="memory"
+    )
 
 
-def play(options: argparse.Namespace, processes: Processes, results: Results) -> None:
-    """Run the jobs, and add each result to `results` as it arrives."""
+def play(options: argparse.Namespace, processes: Processes) -> Iterator[Result]:
     session = synthetic_session(options.count * CHUNK)
     if options.data is not None:
         session = load_session(options.data).first(options.count * CHUNK)
     file = Path(processes.environment["STORYENGINE_DATA"]) / "session.jsonl"
     write_session(session, file)
-    command = [sys.executable, "-m", "bench.embedded_jobs", str(file), str(options.count)]
-    for result in processes.follow_results("embedded_jobs", command):
-        results.append(result)
-        print(told(result), flush=True)
+    function = "bench.embedded.memory_jobs.write_memory"
+    return each_in_django(processes, function, str(file), options.count)
 
 
-def told(result: dict[str, Any]) -> str:
+def told(result: Result) -> str:
     outcome = "valid" if result["is_valid"] else "NOT VALID"
     repaired = " after a repair" if result["calls"] > 1 else ""
     return f"{result['kind']}: {result['seconds']:.1f} s, {outcome}{repaired}"
 
 
-def readable(results: Sequence[dict[str, Any]], _: Sequence[Figure]) -> str:
+def readable(results: Results, _: Sequence[Figure]) -> str:
     return "\n".join(["# Memory of the embedded model", "", *(f"- {told(one)}" for one in results)])
 
 
-def memory_figures(results: Sequence[dict[str, Any]]) -> list[Figure]:
+def memory_figures(results: Results) -> list[Figure]:
     figures = []
     for kind in ("lock", "delta"):
         if own := [one for one in results if one["kind"] == kind]:
