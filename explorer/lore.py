@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
-from agents.prompting.layers import IN, OUT, Piece
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import IN, OUT, Piece, weigh
 from explorer.guidance import Lorebook, LoreEntry, keywords_of
 from sessions.language.words import whole_words
 

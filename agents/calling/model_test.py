@@ -18,7 +18,7 @@ from django.utils import timezone
 from agents.calling.admission import Admission, Reservation, admit, end_reservation
 from agents.calling.consent import check_host
 from agents.calling.model_access import provider_at, read_model
-from agents.calling.reported_usage import believed, possible_tokens
+from agents.calling.prepared_calls import believed, possible_tokens
 from agents.calling.servers.choices import Choice
 from agents.calling.servers.refused_fields import note_refused_fields, refused_fields
 from agents.calling.spending import check_budget, check_budget_of_tests, check_price
@@ -35,7 +35,7 @@ from agents.llm.providers.failures.call_errors import FREE_FAILURES, ProviderErr
 from agents.models import ModelTest
 from agents.prompting.agent import Agent
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from sessions.models import Session
 
 # The limit is enough for a model that reasons before it answers.

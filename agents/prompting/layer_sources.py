@@ -9,16 +9,15 @@ from itertools import groupby
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
 from agents.prompting.cleaning.plain_prose import without_middle
-from agents.prompting.layers import Piece, Pieces, Tier
+from agents.prompting.layers import Piece, Pieces, Tier, weigh
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.sandwich import Source, Subject
-from agents.prompting.weighing import weigh
 from memory.blocks.blocks import knows
 from memory.blocks.stretches import Audience, recent_context_start
 from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
-from memory.telling.prompt_memory import told_lock
+from memory.telling.rendering import told_lock
 from memory.telling.session_state import Detail, StateLine, memory_lines, play_lines
 from sessions.language.speaker_marks import without_cues
 from sessions.models import Event, Session

@@ -11,7 +11,6 @@ from typing import Literal
 from agents.llm.providers.base import ToolCall
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.sent_layers import BLANK_LINE, Role, with_heading
-from agents.prompting.weighing import weigh
 
 Tier = Literal["full", "medium", "minimal"]
 TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
@@ -29,6 +28,21 @@ class Trim(Enum):
     SHORTEN = "shorten"
     # All pieces are dropped together, or none.
     DROP = "drop"
+
+
+def weigh(text: str) -> float:
+    """Return the weight of a text, which is the sum of the weights of its characters.
+
+    A character of English prose has the weight 1. A character that usually costs more tokens has a
+    higher weight.
+    """
+    if text.isascii():
+        return len(text)
+    plain = len(text.encode("ascii", "ignore"))
+    # A character beyond the basic plane has two units in UTF-16. So the number of units tells
+    # without a loop how many such characters there are.
+    rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
+    return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ from xml.sax.saxutils import quoteattr
 
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.layer_sources import context_start, told_turn
-from agents.prompting.layers import Piece, Search, Tier
+from agents.prompting.layers import Piece, Search, Tier, weigh
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.sent_layers import BLANK_LINE, with_heading
-from agents.prompting.weighing import weigh
 from memory.recall.recalling import Passage, Reader, recall
-from memory.telling.prompt_memory import told_lock
+from memory.telling.rendering import told_lock
 from memory.telling.session_state import ELEMENTS_OF_NOW, StateLine, heading_of
 from sessions.models import Session
 

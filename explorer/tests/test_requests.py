@@ -7,8 +7,8 @@ from pytest_django import Settings
 
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
+from agents.prompting.layers import weigh
 from agents.prompting.sent_layers import characters_of, shared_characters
-from agents.prompting.weighing import weigh
 from explorer.mode import MODE
 from explorer.tests.playing import begin, calls, lived_through, move, play, scripted, wait
 from explorer.tests.test_playing import resolved

@@ -5,11 +5,14 @@ type is skipped. The text depends only on the block. So a block is sent in the s
 and prefix caches can reuse them.
 """
 
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from memory.models import MemoryBlock
+from sessions.models import Session
 from sessions.roster import Character
 
 # The largest number that is shown. A larger one is left out, because it is a model's mistake.
@@ -54,6 +57,20 @@ class BlockForm:
     heading: Callable[[MemoryBlock], str]
     title: Callable[[MemoryBlock], str]
     badge: Callable[[MemoryBlock, list[Section]], str] = lambda block, sections: ""
+
+
+def told_lock(chapter: Session) -> str:
+    """Return the text of the lock, or "" if the chapter has no lock yet."""
+    locks = chapter.memory_blocks.filter(type=MemoryBlock.Type.WORLD_CHAPTER_LOCK)
+    block_id = locks.values_list("pk", flat=True).first()
+    return _render_stored(block_id) if block_id else ""
+
+
+@lru_cache(maxsize=2_048)
+def _render_stored(block_id: uuid.UUID) -> str:
+    """Return a block's text. The text is cached, because blocks never change and every request
+    needs them."""
+    return render(MemoryBlock.objects.get(pk=block_id))
 
 
 def render(block: MemoryBlock) -> str:

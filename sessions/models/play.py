@@ -213,7 +213,7 @@ class Event(AppendOnly):
 
 
 class EventTerms(AppendOnly):
-    """The terms by which an event is found (see sessions.record.event_terms). The terms depend only
+    """The terms by which an event is found (see sessions.play.events). The terms depend only
     on the texts of this event and of earlier events, so no file of a chapter needs them."""
 
     event = models.OneToOneField(

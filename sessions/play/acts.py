@@ -11,9 +11,9 @@ from sessions.exceptions import TurnInFlight, WrongState
 from sessions.limits import MAX_ACTS_OF_A_TURN
 from sessions.models import Change, Session
 from sessions.play.attempts import free_from_dead_attempt
+from sessions.play.breaking import set_broken_aside
 from sessions.play.latest_turn import find_latest_turn
 from sessions.play.played_world import NewChange, add_changes
-from sessions.play.unfinished_attempts import set_broken_aside
 
 # A function that takes a chapter, whose row is locked, and returns the changes that an act makes.
 Deed = Callable[[Session], Sequence[NewChange]]

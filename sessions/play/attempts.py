@@ -18,7 +18,7 @@ from sessions.leases import LEASE, from_now, ran_out
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_attempt
 from sessions.models import DEFAULT_AGENT, PLAYABLE, Attempt, Session
-from sessions.play.breaking import recover_dead_attempts
+from sessions.play.breaking import recover_dead_attempts, set_broken_aside
 from sessions.play.latest_turn import (
     check_changeable,
     check_open,
@@ -26,7 +26,6 @@ from sessions.play.latest_turn import (
     latest_turn,
 )
 from sessions.play.played_world import copy_changes, take_part_once
-from sessions.play.unfinished_attempts import set_broken_aside
 
 logger = logging.getLogger(__name__)
 

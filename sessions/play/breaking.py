@@ -1,5 +1,4 @@
-"""Ends attempts without a result: those that failed, that the user stopped, or whose process
-died."""
+"""Finds attempts that are in flight, broken or set aside, and ends attempts without a result."""
 
 import logging
 import uuid
@@ -8,6 +7,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from sessions.chapter.access import lock_chapter
+from sessions.exceptions import WrongState
 from sessions.language.text import scrub_reply
 from sessions.leases import ran_out
 from sessions.log_lines import note_attempt
@@ -20,6 +20,42 @@ KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
 # The name that the log gives to the failure of a reply whose process was ended with the program.
 _INTERRUPTION = "Interrupted"
+
+
+def pending_attempt(chapter: Session) -> Attempt | None:
+    """Return the attempt in flight, or the broken attempt that waits for the user.
+
+    A trial is never returned.
+    """
+    # At most one attempt matches. With an ORDER BY, SQLite would search all attempts of the
+    # chapter.
+    pending = chapter.attempts.filter(status__in=Attempt.PENDING, kind__in=Attempt.IN_PLAY)
+    return next(iter(pending.order_by()[:1]), None)
+
+
+def attempts_set_aside(chapter: Session) -> list[Attempt]:
+    """Return the attempts that the user set aside, oldest first."""
+    aside = chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).select_related("turn")
+    return list(aside.order_by("submitted_at"))
+
+
+def running_attempt(chapter: Session) -> Attempt:
+    attempt = pending_attempt(chapter)
+    if attempt is None or not attempt.is_running:
+        raise WrongState("No reply is being written.")
+    return attempt
+
+
+def broken_attempt(chapter: Session) -> Attempt:
+    attempt = pending_attempt(chapter)
+    if attempt is None or not attempt.is_broken:
+        raise WrongState("There is no stopped or broken reply to keep.")
+    return attempt
+
+
+def set_broken_aside(chapter: Session) -> None:
+    broken = chapter.attempts.filter(status__in=Attempt.BROKEN, kind__in=Attempt.IN_PLAY)
+    broken.update(status=Attempt.Status.SET_ASIDE, updated_at=timezone.now())
 
 
 def fail_attempt(

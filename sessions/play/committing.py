@@ -20,12 +20,11 @@ from sessions.limits import REPLY_CHAR_LIMIT
 from sessions.log_lines import note_attempt
 from sessions.models import PLAYABLE, THOUGHT, Attempt, Event, Session, Turn
 from sessions.play.attempts import KEY_REUSED, clean_key
-from sessions.play.breaking import run_of
+from sessions.play.breaking import run_of, set_broken_aside
 from sessions.play.edited_events import events_with_text, whole_reply
 from sessions.play.events import NewEvent, reply, write_events
 from sessions.play.latest_turn import check_changeable, check_room_for_attempt, latest_turn
 from sessions.play.played_world import copy_changes
-from sessions.play.unfinished_attempts import set_broken_aside
 from sessions.roster import next_slot
 
 # All lines about attempts that go well come from one logger.

@@ -22,9 +22,8 @@ from sessions.models import (
 from sessions.play import acts
 from sessions.play.attempts import Writer, open_prompt
 from sessions.play.committing import commit_attempt
-from sessions.play.events import NewEvent
+from sessions.play.events import NewEvent, store_events
 from sessions.play.played_world import NewChange
-from sessions.record.event_terms import store_events
 
 IDENTITIES = {"1": "A ferrywoman.", "2": "A priest.", "3": "A child."}
 

@@ -15,11 +15,13 @@ from django.http import (
 )
 
 from agents.running.database import in_database
-from storyengine.access.api_access import ApiAccessMiddleware, is_cross_site, is_for_programs
-from storyengine.access.browser import SessionMiddleware
-from storyengine.access.hosts import KnownHostMiddleware
+from storyengine.access.api_access import (
+    ApiAccessMiddleware,
+    atry_token,
+    is_for_programs,
+)
 from storyengine.access.login_gate import LoginMiddleware, ask_for_login, is_open
-from storyengine.access.tokens import atry_token
+from storyengine.access.middleware import KnownHostMiddleware, SessionMiddleware, is_cross_site
 from storyengine.stack.storage_refusals import STORAGE_ERRORS
 
 

@@ -18,8 +18,8 @@ from django.urls import Resolver404, resolve
 
 from storyengine.access.api_access import API_PREFIX
 from storyengine.access.before_body import refuse_before_body
-from storyengine.access.headers import HEADERS
 from storyengine.access.login_gate import open_paths
+from storyengine.access.middleware import HEADERS
 from storyengine.access.problem import problem
 from storyengine.access.requests import HEADER as REQUEST_ID
 from storyengine.access.requests import good_id, note_unread

@@ -14,9 +14,14 @@ from django.shortcuts import resolve_url
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
-from storyengine.access.api_access import API_PREFIX, ask_for_token, is_readable
+from storyengine.access.api_access import (
+    API_PREFIX,
+    Verdict,
+    ask_for_token,
+    is_readable,
+    verdict_on,
+)
 from storyengine.access.game_master import agame_master, game_master, store_password_once
-from storyengine.access.tokens import Verdict, verdict_on
 
 # Addresses that need no login, because load balancers ask them and have no password.
 OPEN_PATHS = ("/healthz", "/readyz")

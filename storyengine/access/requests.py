@@ -16,8 +16,8 @@ from django.urls import Resolver404, ResolverMatch, resolve
 
 from sessions import counts
 from sessions.log_lines import go_on_working_for, note, warn, working_for
-from storyengine.access.inline import GetResponse, InlineMiddleware
 from storyengine.access.log_format import REQUESTS
+from storyengine.access.middleware import GetResponse, InlineMiddleware
 
 logger = logging.getLogger(REQUESTS)
 
@@ -46,19 +46,19 @@ class RequestLogMiddleware(InlineMiddleware):
         if self.is_async:
             return self._answer(request)
         started = time.perf_counter()
-        request_id = _id_of(request)
+        request_id = good_id(request.headers.get(HEADER, ""))
         with working_for(request_id=request_id):
             response = cast(HttpResponseBase, self.get_response(request))
             return _logged(request, response, request_id, started)
 
     async def _answer(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
-        request_id = _id_of(request)
+        request_id = good_id(request.headers.get(HEADER, ""))
         with working_for(request_id=request_id):
             try:
                 response = await cast(Awaitable[HttpResponseBase], self.get_response(request))
             except asyncio.CancelledError:
-                _note_request(request, _CLIENT_LEFT, started)
+                _note(request.method, request.resolver_match, _CLIENT_LEFT, started)
                 raise
             return _logged(request, response, request_id, started)
 
@@ -69,8 +69,10 @@ class RequestLogMiddleware(InlineMiddleware):
         has found the view."""
         go_on_working_for(session_id=kwargs.get("session_id"))
 
-    async def _process_view_inline(self, *args: Any) -> None:
-        RequestLogMiddleware.process_view(self, *args)
+    async def _process_view_inline(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
+    ) -> None:
+        go_on_working_for(session_id=kwargs.get("session_id"))
 
 
 def good_id(given: str) -> str:
@@ -89,25 +91,17 @@ def note_unread(method: str, path: str, *, status: int, request_id: str, started
         _note(method, match, status, started)
 
 
-def _id_of(request: HttpRequest) -> str:
-    return good_id(request.headers.get(HEADER, ""))
-
-
 def _logged(
     request: HttpRequest, response: HttpResponseBase, request_id: str, started: float
 ) -> HttpResponseBase:
     response.headers[HEADER] = request_id
-    _note_request(request, response.status_code, started)
+    match = request.resolver_match
+    _note(request.method, match, response.status_code, started)
     if isinstance(response, StreamingHttpResponse) and response.is_async:
-        match = request.resolver_match
         ids = {"request_id": request_id, "route": _route_of(match), **_chapter_of(match)}
         parts = cast(AsyncIterable[bytes], response.streaming_content)
         response.streaming_content = _counted(parts, ids)
     return response
-
-
-def _note_request(request: HttpRequest, status: int, started: float) -> None:
-    _note(request.method, request.resolver_match, status, started)
 
 
 def _note(method: str | None, match: ResolverMatch | None, status: int, started: float) -> None:

@@ -26,8 +26,8 @@ from sessions.chapter.people import followed
 from sessions.exceptions import UnknownChapter
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB1_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import THOUGHT, Attempt, Change, Event, Session
+from sessions.play.breaking import pending_attempt
 from sessions.play.committing import find_turn
-from sessions.play.unfinished_attempts import pending_attempt
 from sessions.record.chosen_events import chosen_events
 from storyengine.api.documents import (
     ActAnswer,

@@ -40,7 +40,7 @@ from sessions.models import (
     Tab1Inputs,
     Turn,
 )
-from sessions.record.event_terms import language_of_terms, make_terms
+from sessions.play.events import language_of_terms, make_terms
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,

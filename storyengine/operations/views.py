@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from agents.running.database import in_database
-from storyengine.access.tokens import Verdict, atry_token, is_right
+from storyengine.access.api_access import Verdict, atry_token, is_right
 from storyengine.operations.exposition import render_metrics
 from storyengine.operations.readiness import Check, Readiness, read_readiness
 

@@ -74,7 +74,7 @@ AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
 # Failures are counted by user name and address. Tokens have a user name of their own, so that they
-# are counted separately from passwords (see storyengine.access.tokens).
+# are counted separately from passwords (see storyengine.access.api_access).
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_CLIENT_IP_CALLABLE = "storyengine.access.visitors.counted_address"
 # Axes stores only the number of failed logins. The log has everything else about them.
@@ -110,20 +110,20 @@ INSTALLED_APPS = [
     *MODES,
 ]
 
-# All middleware runs in the event loop (see storyengine.access.browser). CommonMiddleware is left
-# out, because KnownHostMiddleware checks the host.
+# All middleware runs in the event loop (see storyengine.access.middleware). CommonMiddleware is
+# left out, because KnownHostMiddleware checks the host.
 MIDDLEWARE = [
     "storyengine.access.requests.RequestLogMiddleware",
-    "storyengine.access.compression.CompressionMiddleware",
-    "storyengine.access.headers.PolicyHeadersMiddleware",
-    "storyengine.access.hosts.KnownHostMiddleware",
+    "storyengine.access.middleware.CompressionMiddleware",
+    "storyengine.access.middleware.PolicyHeadersMiddleware",
+    "storyengine.access.middleware.KnownHostMiddleware",
     "storyengine.access.api_access.ApiAccessMiddleware",
-    "storyengine.access.browser.SecurityMiddleware",
-    "storyengine.access.browser.SessionMiddleware",
-    "storyengine.access.browser.CsrfViewMiddleware",
+    "storyengine.access.middleware.SecurityMiddleware",
+    "storyengine.access.middleware.SessionMiddleware",
+    "storyengine.access.middleware.CsrfViewMiddleware",
     "storyengine.access.login_gate.LoginMiddleware",
-    "storyengine.access.browser.MessageMiddleware",
-    "storyengine.access.browser.XFrameOptionsMiddleware",
+    "storyengine.access.middleware.MessageMiddleware",
+    "storyengine.access.middleware.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "storyengine.web.refusals.RefusalMiddleware",
 ]

@@ -32,8 +32,7 @@ from memory.blocks import stretches
 from memory.blocks.stretches import StretchRule
 from sessions.chapter.chapters import delete_chapter
 from sessions.models import State, Turn
-from sessions.play.breaking import stop_attempt
-from sessions.play.unfinished_attempts import pending_attempt
+from sessions.play.breaking import pending_attempt, stop_attempt
 from sessions.tests.weekly import few
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter

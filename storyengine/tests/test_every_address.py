@@ -17,7 +17,7 @@ from agents.models import Job, LLMArtifact, ProviderConsent
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from storyengine.access.game_master import store_password_once
-from storyengine.access.headers import CONTENT_SECURITY_POLICY
+from storyengine.access.middleware import CONTENT_SECURITY_POLICY
 from storyengine.tests.url_map import OPEN, VERBS, text_of
 from storyengine.tests.whole_chapter import WholeChapter, make_whole_chapter
 

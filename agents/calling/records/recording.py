@@ -13,9 +13,8 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from agents.calling.admission import end_reservation
-from agents.calling.prepared_calls import PreparedCall
+from agents.calling.prepared_calls import PreparedCall, believed, told_too_few
 from agents.calling.records.stored_prompts import hash_messages, pack_layers, store_texts
-from agents.calling.reported_usage import believed, told_too_few
 from agents.calling.servers.refused_fields import note_refused_fields
 from agents.calling.spending import add_to_spending
 from agents.llm.facts.reported_windows import store_reports
@@ -38,7 +37,7 @@ from agents.llm.providers.failures.call_errors import (
 from agents.llm.providers.windows import WindowReport
 from agents.models import LLMArtifact
 from agents.prompting.budget import calibrate, read_weight_per_token
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from agents.running.database import in_database_patiently
 from sessions import counts
 from sessions.chapter.access import lock_chapter

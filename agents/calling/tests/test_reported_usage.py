@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.calling.model_access import model_of, substitute_provider
-from agents.calling.reported_usage import believed, possible_tokens
+from agents.calling.prepared_calls import believed, possible_tokens
 from agents.calling.spending import check_budget, spending_of
 from agents.flows.replies.turns import start_prompt
 from agents.flows.tests.playing import reply_is_over
 from agents.llm.providers.base import Message, ModelRequest, Usage
 from agents.llm.providers.tests.chat_server import Answer, chat_server, says
 from agents.models import LLMArtifact, TokenCalibration
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from agents.tests.calling import provider_at
 from agents.tests.declared import CHARACTERS
 from sessions.models import Attempt, Session

@@ -31,7 +31,7 @@ from agents.llm.providers.failures.call_errors import (
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import LLMArtifact
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from agents.running.live import LIVE_REPLIES
 from agents.tests.declared import CHARACTERS
 from agents.tests.recorded_calls import add_call

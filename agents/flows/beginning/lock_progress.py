@@ -12,7 +12,7 @@ from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.object_forms import read_unfinished
 from agents.prompting.forms.schemas import WorldChapterLock
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from memory.telling.rendering import Section, readable_lock
 
 # The weights that a lock is expected to have until this installation has written some locks. A

@@ -28,7 +28,7 @@ from agents.prompting.budget import (
     output_limit,
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from memory.blocks.stretches import (
     Audience,
     Stretch,

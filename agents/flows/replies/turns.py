@@ -34,8 +34,7 @@ from sessions.play.attempts import (
     open_reroll,
     start_keeping,
 )
-from sessions.play.breaking import stop_attempt
-from sessions.play.unfinished_attempts import broken_attempt, running_attempt
+from sessions.play.breaking import broken_attempt, running_attempt, stop_attempt
 
 # When a job ends, it waits at most this many seconds until the text so far of its reply is stored.
 _BREAKING_OFF_SECONDS = 5.0

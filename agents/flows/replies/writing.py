@@ -15,11 +15,16 @@ from agents.calling.servers.choices import refresh_choices
 from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.remembering.late_results import take_waiting_results
 from agents.flows.replies.composing import ReplyRequest, writer_of
-from agents.flows.replies.continuing import write_whole
 from agents.flows.replies.finishing import commit_reply, leave_ended
+from agents.flows.replies.further_calls import (
+    DECLINED,
+    ONCE_MORE,
+    ask_once_more,
+    not_declined,
+    write_whole,
+)
 from agents.flows.replies.incoming_text import FinishedReply, ReplyReader, ShownReply, reader_of
 from agents.flows.replies.layers_to_try import TrialRequest
-from agents.flows.replies.second_tries import DECLINED, ONCE_MORE, ask_once_more, not_declined
 from agents.flows.replies.warmup import settle_warmup, warm_next_reply
 from agents.llm.providers.failures.call_errors import ModelDeclined, ProviderError
 from agents.modes.fields import keep_fields

@@ -7,7 +7,7 @@ end. The division uses only the sizes of prompts and reads no texts.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from sessions.language.words import count_words
 
 # The number of tokens in a word of English prose. The true number is usually lower.

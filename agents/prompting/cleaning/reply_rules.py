@@ -1,7 +1,7 @@
 """The rules by which the program finds a reply that speaks of the request instead of the story.
 
 The embedded model writes such replies now and then. They are asked for once more, see
-agents.flows.replies.second_tries. docs/flows.md tells users the rules.
+agents.flows.replies.further_calls. docs/flows.md tells users the rules.
 """
 
 import re

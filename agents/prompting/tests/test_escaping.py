@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.fitting import assemble
-from agents.prompting.layers import Layer, Piece, Trim, text_layer
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import Layer, Piece, Trim, text_layer, weigh
 from agents.tests.declared import AGENTS
 from memory.telling.session_state import ELEMENTS
 

@@ -24,9 +24,8 @@ from agents.prompting.budget import (
 )
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.fitting import assemble
-from agents.prompting.layers import Layer, Piece, Pieces, Trim, keep_last, text_layer
+from agents.prompting.layers import Layer, Piece, Pieces, Trim, keep_last, text_layer, weigh
 from agents.prompting.too_long import EDITABLE, NOT_EDITABLE
-from agents.prompting.weighing import weigh
 from agents.tests.declared import AGENTS, CHARACTERS
 
 

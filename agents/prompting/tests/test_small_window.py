@@ -20,7 +20,7 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact
 from agents.modes.registry import agent_of
 from agents.prompting.budget import TOKENS_PER_MESSAGE, output_limit
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
 from sessions.chapter.access import get_chapter

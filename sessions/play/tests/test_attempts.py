@@ -25,18 +25,16 @@ from sessions.leases import renew_attempts
 from sessions.models import Attempt, Event, Session, State
 from sessions.play.attempts import Writer, open_prompt, open_reroll, open_trial, start_keeping
 from sessions.play.breaking import (
+    attempts_set_aside,
+    broken_attempt,
     extend_broken_text,
     fail_attempt,
+    pending_attempt,
     recover_dead_attempts,
+    set_broken_aside,
     stop_attempt,
 )
 from sessions.play.committing import commit_attempt, edit_reply
-from sessions.play.unfinished_attempts import (
-    attempts_set_aside,
-    broken_attempt,
-    pending_attempt,
-    set_broken_aside,
-)
 from sessions.record.chosen_events import chosen_events
 from sessions.tests.factories import add_prompts, make_active_chapter, make_cast, make_chapter
 

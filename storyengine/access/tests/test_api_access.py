@@ -5,7 +5,7 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
-from storyengine.access import tokens
+from storyengine.access import api_access
 from storyengine.access.api_access import API_PREFIX, READABLE
 
 READ = "/api/openapi.json"
@@ -145,7 +145,7 @@ class TestWithPassword:
             return given != TOKEN
 
         settings.API_TOKEN = TOKEN
-        monkeypatch.setattr(tokens, "constant_time_compare", compare)
+        monkeypatch.setattr(api_access, "constant_time_compare", compare)
         response = client.get(READ, headers={"Authorization": f"Bearer {given}"})
         assert response.status_code == (401 if given == TOKEN else 200)
         assert {given, TOKEN} in compared

@@ -25,7 +25,7 @@ from storyengine.access.body_limit import (
     LARGEST_FORM,
     LARGEST_OF_STRANGERS,
 )
-from storyengine.access.headers import HEADERS
+from storyengine.access.middleware import HEADERS
 from storyengine.access.tests.asgi_calls import Exchange
 from storyengine.settings.import_limits import MAX_FILE_BYTES, import_command
 

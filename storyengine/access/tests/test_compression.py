@@ -76,7 +76,7 @@ def test_the_event_loop_answers_with_the_same(async_client: AsyncClient) -> None
 def test_there_a_large_page_is_compressed_in_a_thread(
     async_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storyengine.access.compression.LARGEST_INLINE", 10)
+    monkeypatch.setattr("storyengine.access.middleware.LARGEST_INLINE", 10)
     response = async_to_sync(async_client.get)("/", headers={"Accept-Encoding": "gzip"})
     assert is_compressed(response)
     assert b"</html>" in gzip.decompress(response.content)

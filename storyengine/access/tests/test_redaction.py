@@ -14,7 +14,7 @@ from pytest_django import Settings
 from redis.exceptions import RedisError
 
 from agents.llm.embedded.embedded_errors import ServerFailed, WeightsUnavailable
-from storyengine.access.redaction import RedactingFormatter
+from storyengine.access.log_format import RedactingFormatter
 from storyengine.stack.backup_errors import BackupError
 
 SECRETS = {

@@ -17,7 +17,7 @@ from django.db.models import F
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
-from storyengine.access import tokens
+from storyengine.access import api_access
 
 pytestmark = pytest.mark.django_db
 
@@ -118,7 +118,7 @@ def test_without_a_token_set_there_is_nothing_to_guess(client: Client, settings:
 def test_each_is_logged_with_its_address_and_nothing_of_it_is_kept(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, logger=tokens.logger.name):
+    with caplog.at_level(logging.WARNING, logger=api_access.logger.name):
         guess(client, "/api/session?q=words", times=TRIES + 1)
     lines = [getattr(record, "fields", {}) for record in caplog.records]
     assert [line["tried"] for line in lines] == [True] * TRIES + [False]

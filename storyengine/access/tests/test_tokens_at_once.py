@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from pytest_django import Settings
 
 from agents.running import database
-from storyengine.access.tokens import Verdict, atry_token
+from storyengine.access.api_access import Verdict, atry_token
 from storyengine.asgi import application
 
 LIMIT = django_settings.AXES_FAILURE_LIMIT

@@ -32,7 +32,7 @@ from sessions.chapter.access import get_chapter
 from sessions.exceptions import UnknownChapter, UnknownTurn, WrongState
 from sessions.models import Attempt, Session, State
 from sessions.play.attempts import open_prompt
-from sessions.play.unfinished_attempts import pending_attempt
+from sessions.play.breaking import pending_attempt
 from sessions.record.transcript import read_transcript
 from sessions.tests.factories import (
     add_prompts,

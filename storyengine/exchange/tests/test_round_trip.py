@@ -23,8 +23,8 @@ from memory.tests.factories import add_delta, add_lock
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Event, EventTerms, Session, State, Tab1Inputs, Turn
 from sessions.play.attempts import open_prompt
+from sessions.play.breaking import attempts_set_aside, pending_attempt
 from sessions.play.committing import reply_of
-from sessions.play.unfinished_attempts import attempts_set_aside, pending_attempt
 from sessions.record.transcript import read_transcript
 from sessions.tests.factories import (
     add_prompts,

@@ -25,7 +25,7 @@ from memory.tests.factories import add_lock
 from sessions.exceptions import WrongState
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Change, Session
 from sessions.play.attempts import open_prompt, open_reroll, start_keeping
-from sessions.play.breaking import fail_attempt
+from sessions.play.breaking import broken_attempt, fail_attempt
 from sessions.play.chance import chance
 from sessions.play.committing import commit_attempt
 from sessions.play.events import NewEvent
@@ -36,7 +36,6 @@ from sessions.play.played_world import (
     store_changes,
     take_results,
 )
-from sessions.play.unfinished_attempts import broken_attempt
 from sessions.record.chosen_events import chosen_events
 from sessions.record.transcript import read_transcript
 from sessions.tests.factories import act, make_active_chapter

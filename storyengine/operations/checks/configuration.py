@@ -26,7 +26,7 @@ _FEW_MEMORY_TOKENS = 1_000
 # The middleware that replaces Django's own classes. Django's checks, which the settings silence,
 # would look only for Django's classes.
 PROTECTION = tuple(
-    f"storyengine.access.browser.{name}"
+    f"storyengine.access.middleware.{name}"
     for name in ("SecurityMiddleware", "CsrfViewMiddleware", "XFrameOptionsMiddleware")
 )
 # Settings of the middleware above, with the harm if a setting is missing. Django does not check

@@ -13,7 +13,7 @@ from memory.prose.drafts import find_draft
 from memory.telling.rendering import readable_block
 from sessions.chapter.access import get_chapter, read_at_one_moment
 from sessions.models import Attempt, Session
-from sessions.play.unfinished_attempts import attempts_set_aside, pending_attempt
+from sessions.play.breaking import attempts_set_aside, pending_attempt
 from sessions.record.transcript import read_transcript
 from sessions.roster import SLOTS, Character
 from storyengine.books.book import book_of

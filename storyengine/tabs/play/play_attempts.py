@@ -7,7 +7,7 @@ from functools import cached_property
 
 from sessions.language.text import is_blank
 from sessions.models import Attempt, Session
-from sessions.play.unfinished_attempts import attempts_set_aside
+from sessions.play.breaking import attempts_set_aside
 from sessions.record.chosen_events import committed_attempts
 from sessions.record.transcript import normalize_blank_lines
 from sessions.roster import Character

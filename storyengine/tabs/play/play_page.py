@@ -35,8 +35,8 @@ from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Event, Session, State
 from sessions.play.attempts import Writer
+from sessions.play.breaking import pending_attempt
 from sessions.play.played_world import everybody_at, is_closed
-from sessions.play.unfinished_attempts import pending_attempt
 from sessions.record.chosen_events import has_thoughts
 from sessions.record.transcript import Transcript, read_transcript
 from sessions.reply_lengths import ReplyLength

@@ -22,7 +22,7 @@ from sessions.chapter.chapters import (
     show_thoughts,
 )
 from sessions.exceptions import InvalidInput
-from sessions.play.unfinished_attempts import broken_attempt, set_broken_aside
+from sessions.play.breaking import broken_attempt, set_broken_aside
 from storyengine.tabs.play.open_cells import open_cells_context
 from storyengine.tabs.play.play_page import (
     PlayPage,

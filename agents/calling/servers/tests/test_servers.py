@@ -35,7 +35,7 @@ from agents.llm.providers.tests.model_server import model_server
 from agents.models import ModelChoice, ModelServer
 from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR
 from sessions.exceptions import InvalidInput
-from storyengine.access.redaction import redact
+from storyengine.access.log_format import redact
 
 pytestmark = pytest.mark.django_db
 MARKED = "sk-marked-key-of-the-test"

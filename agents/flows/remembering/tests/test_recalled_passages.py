@@ -17,11 +17,10 @@ from agents.modes.registry import agent_of
 from agents.prompting import recalled as recalled_layer
 from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.fitting import AssembledPrompt, assemble
-from agents.prompting.layers import Layer, Piece, Search, Tier, Trim
+from agents.prompting.layers import Layer, Piece, Search, Tier, Trim, weigh
 from agents.prompting.recalled import _MOST_TOKENS, RECALLED_PASSAGES
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.sent_layers import SentLayer
-from agents.prompting.weighing import weigh
 from agents.tests.declared import CHARACTERS
 from memory.before.story_so_far import write_story_so_far
 from memory.recall.recalling import Passage

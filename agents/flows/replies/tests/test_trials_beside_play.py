@@ -29,7 +29,7 @@ from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Session
-from sessions.play.unfinished_attempts import pending_attempt
+from sessions.play.breaking import pending_attempt
 from sessions.record.chosen_events import chosen_events
 from sessions.record.transcript import read_transcript
 

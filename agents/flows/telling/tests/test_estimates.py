@@ -19,7 +19,7 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
 from agents.prompting import layer_sources
 from agents.prompting.layer_sources import transcript_weights
-from agents.prompting.weighing import weigh
+from agents.prompting.layers import weigh
 from sessions.chapter.access import get_chapter
 from sessions.exceptions import WrongState
 from sessions.models import Session

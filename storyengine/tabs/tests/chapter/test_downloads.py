@@ -8,8 +8,8 @@ from memory.canon.corrections import write_correction
 from memory.models import NarrativeDraft
 from sessions.models import Attempt, Session
 from sessions.play.attempts import open_prompt
+from sessions.play.breaking import pending_attempt
 from sessions.play.committing import commit_attempt
-from sessions.play.unfinished_attempts import pending_attempt
 from sessions.tests.factories import add_attempt, make_cast
 from storyengine.books.book import Book
 from storyengine.books.formats import FORMATS, Format
