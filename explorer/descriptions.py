@@ -60,7 +60,7 @@ def told_person(
     if known := _facts(_known(one, words, newest), other):
         yield f"    Knows: {known}"
     for name in tied_to:
-        if tie := in_short(one.relationships.get(name, ""), other // max(len(tied_to), 1)):
+        if tie := in_short(one.tie_to(name), other // max(len(tied_to), 1)):
             yield f"    To {name}: {tie}"
     if one.conditions:
         yield f"    Now: {in_short(told_conditions(one.conditions), other)}"
@@ -81,7 +81,24 @@ def _known(one: Person, words: str, newest: int) -> list[Known]:
 
 def _facts(facts: Sequence[Known], room: int) -> str:
     each = room // max(len(facts), 1)
-    return "; ".join(told for one in facts if (told := in_short(one.content, each)))
+    told = [short for one in facts if (short := in_short(one.content, each))]
+    # A fact is a sentence. The mark between two of them takes the place of its full stop.
+    return "; ".join([*(one.removesuffix(".") for one in told[:-1]), *told[-1:]])
+
+
+def things_of_words(world: World, words: str) -> list[Thing]:
+    """Return the things whose names the words are about, and that are not at the player's place, as
+    far as the player knows their holders. Those with most words in common come first."""
+    asked = set(terms_of(words))
+    here = {one.name for one in things_here(world)}
+    known = {one.name for one in world.elsewhere()}
+    shared = {
+        one.name: len(asked & set(terms_of(one.name)))
+        for one in world.things.values()
+        if one.name not in here and (not one.holder or one.holder in known)
+    }
+    best = sorted((name for name in shared if shared[name]), key=lambda name: -shared[name])
+    return [world.things[name] for name in best[:KNOWN_OF_WORDS]]
 
 
 def things_here(world: World) -> list[Thing]:

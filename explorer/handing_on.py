@@ -95,6 +95,7 @@ def _mind_of(one: Person, earlier: Person, *, is_listed: bool) -> dict[str, Any]
         return {
             "knowledge": (*earlier.knowledge, *one.knowledge),
             "relationships": {**earlier.relationships, **one.relationships},
+            "tied_at_start": {**earlier.tied_at_start, **one.tied_at_start},
         }
     known = {fact.content: fact for fact in earlier.knowledge}
 
@@ -152,6 +153,7 @@ def _renamed(world: World, setup: Exploration) -> World:
                     for fact in one.knowledge
                 ),
                 relationships=_keys_renamed(one.relationships, people),
+                tied_at_start=_keys_renamed(one.tied_at_start, people),
             )
             for name, one in world.people.items()
         },
@@ -227,8 +229,8 @@ def _as_person_setup(one: Person) -> PersonSetup:
             for fact in facts
         ],
         relationships=[
-            TieSetup(name=name, description=in_short(text, LINE_LIMIT))
-            for name, text in one.relationships.items()
+            TieSetup(name=name, description=in_short(one.tie_to(name), LINE_LIMIT))
+            for name in one.relationships
         ],
         was=one.name,
     )

@@ -21,6 +21,7 @@ from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
 from explorer.descriptions import (
     things_here,
+    things_of_words,
     told_conditions,
     told_person,
     told_place,
@@ -39,6 +40,7 @@ from explorer.state import (
     offered_of,
 )
 from explorer.tools import TOOLS
+from explorer.unseen import names_person
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from sessions.play.attempts import Writer
@@ -49,6 +51,8 @@ _MOST_ABOUT_HIDDEN = 400
 # The most people elsewhere whom the narrator's request describes, and the most characters of each
 # description.
 _MOST_ELSEWHERE, _MOST_ABOUT_ELSEWHERE = 12, 60
+# The most characters about how somebody elsewhere is. A lock or a wound must not be cut off.
+_MOST_CONDITIONS_ELSEWHERE = 200
 # The most tokens of a step that streams, and of a request. The sources are the sections 8 and 3 of
 # the specification.
 STREAMED_TOKENS, MOST_READ = 2_048, 100_000
@@ -114,13 +118,18 @@ def present(subject: Subject, tier: Tier) -> list[Piece]:
     here = world.present()
     # This number of characters is about a quarter of the tokens.
     room = min(_MOST_ABOUT_PRESENT, subject.budget_tokens or _MOST_ABOUT_PRESENT)
-    names = [one.name for one in (world.player, *here) if one is not None]
-    words = subject.attempt.words if subject.attempt else ""
+    words = _words_of(subject)
+    about = (one for one in world.elsewhere() if names_person(words, one, world))
+    names = [one.name for one in (world.player, *here, *about) if one is not None]
     lines = ["CHARACTERS PRESENT (SYSTEM STATE):"]
     for one in here:
         others = [name for name in names if name != one.name]
         lines += told_person(one, room=room // len(here), tied_to=others, words=words)
     return [Piece("\n".join(lines if here else [*lines, _NOBODY_ELSE]))]
+
+
+def _words_of(subject: Subject) -> str:
+    return subject.attempt.words if subject.attempt else ""
 
 
 def elsewhere(subject: Subject, tier: Tier) -> list[Piece]:
@@ -138,8 +147,8 @@ def elsewhere(subject: Subject, tier: Tier) -> list[Piece]:
 
 def _who_is_elsewhere(one: Person) -> str:
     who = in_short(one.description, _MOST_ABOUT_ELSEWHERE).rstrip(".")
-    how = in_short(told_conditions(one.conditions), _MOST_ABOUT_ELSEWHERE)
-    return "; ".join(filter(None, (who, how)))
+    how = in_short(told_conditions(one.conditions), _MOST_CONDITIONS_ELSEWHERE)
+    return "; ".join(filter(None, (one.pronouns, who, how)))
 
 
 def last_seen(world: World, about: Mapping[str, str] | None = None) -> list[str]:
@@ -156,10 +165,15 @@ def last_seen(world: World, about: Mapping[str, str] | None = None) -> list[str]
 
 
 def things(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the things that are here, and the player's conditions."""
+    """Return the things that are here, those elsewhere that the player's words are about, and how
+    the player is."""
     world = world_for(subject)
-    told = [f"- {told_thing(one)}" for one in things_here(world)]
-    lines = ["THINGS HERE:", *told] if told else []
+    lines = []
+    for heading, some in (
+        ("THINGS HERE:", things_here(world)),
+        ("THINGS ELSEWHERE:", things_of_words(world, _words_of(subject))),
+    ):
+        lines += [heading, *(f"- {told_thing(one)}" for one in some)] if some else []
     if world.player and world.player.conditions:
         lines.append(f"{world.player.name} now: {told_conditions(world.player.conditions)}")
     return [Piece("\n".join(lines))] if lines else []

@@ -6,24 +6,30 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolContext, ToolResult
-from explorer.descriptions import told_thing
+from explorer.descriptions import things_here, told_thing
 from explorer.setup_parts import LINE_LIMIT
 from explorer.state import apply_proposed, known_person, known_place, world_in
 from sessions.language.text import why_no_name
 from world.conditions import BECAME, MOST_CONDITIONS, MOST_THINGS, THING, same_condition
 from world.names import normalized
-from world.state import World
+from world.state import Thing, World
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
 
 
 class Note(ToolArguments):
-    what: Line = Field("", description="The name of a thing, such as The mill key.")
+    what: Line = Field(
+        "",
+        description="The name of a thing, such as The mill key; always the same name.",
+    )
     holder: Line = Field("", description="Who has the thing now; You for the player.")
     place: Line = Field(
         "", description="Where the thing lies now, or the place that is in the condition."
     )
-    state: Line = Field("", description="How the thing is now, such as wedged, lit or broken.")
+    state: Line = Field(
+        "",
+        description="How the thing is now, such as wedged or lit; empty if it is as before.",
+    )
     person: Line = Field("", description="Who is in the condition; You for the player.")
     condition: Line = Field(
         "", description="How the person or the place is, or what the person owes or has promised."
@@ -47,9 +53,12 @@ def note(arguments: Note, context: ToolContext) -> ToolResult:
 
 
 def _note_thing(arguments: Note, world: World) -> ToolResult:
-    known = world.find_thing(arguments.what)
+    known = world.find_thing(arguments.what) or _the_only_one_here(arguments.what, world)
     if known is None and arguments.over:
-        return ToolResult(f"No thing called {arguments.what} was noted. Nothing was changed.")
+        listed = ", ".join(one.name for one in things_here(world)) or "none"
+        return ToolResult(
+            f"No thing called {arguments.what} was noted. Those that are noted here: {listed}."
+        )
     if known is None and len(world.things) >= MOST_THINGS:
         return ToolResult(
             f"At most {MOST_THINGS} things can be noted. Say of one that it is over first."
@@ -62,9 +71,13 @@ def _note_thing(arguments: Note, world: World) -> ToolResult:
     place = known_place(arguments.place, world) if arguments.place else None
     if (arguments.holder and holder is None) or (arguments.place and place is None):
         unknown = arguments.holder if arguments.holder and holder is None else arguments.place
-        return ToolResult(f"{unknown} is not known. Nothing was changed.")
+        return ToolResult(
+            f"{unknown} is not known. Nothing was changed. A thing has a holder who is known, or "
+            f"one of these places: {', '.join(world.places)}. Its state can say more."
+        )
+    name = known.name if known else arguments.what
     payload = {
-        "name": arguments.what,
+        "name": name,
         "holder": holder.name if holder else "",
         "place": "" if holder else (place or ""),
         "state": arguments.state,
@@ -74,9 +87,17 @@ def _note_thing(arguments: Note, world: World) -> ToolResult:
         # If nobody was said to have the thing, it is at the player's place.
         payload["place"] = world.player_location
     change = ProposedChange(THING, payload)
-    after = apply_proposed(world, [change]).find_thing(arguments.what)
-    told = told_thing(after) if after else f"{arguments.what} is no more"
+    after = apply_proposed(world, [change]).find_thing(name)
+    told = told_thing(after) if after else f"{name} is no more"
     return ToolResult(f"Noted: {told}.", (change,))
+
+
+def _the_only_one_here(name: str, world: World) -> Thing | None:
+    """Return the only thing here whose name has all of these words, such as The mill key for the
+    key, so that no thing stands in two places."""
+    words = set(normalized(name).split())
+    named = [one for one in things_here(world) if words <= set(normalized(one.name).split())]
+    return named[0] if words and len(named) == 1 else None
 
 
 def _note_condition(arguments: Note, world: World) -> ToolResult:

@@ -23,6 +23,9 @@ from world.state import World
 _LAST_KNOWN = 5
 # The most tokens of the last passages that were told at the place.
 _MOST_PASSAGES = 800
+# The most turns of which passages are told that these people lived through elsewhere, such as the
+# turn in which one of them was sent here with news.
+_MOST_TURNS_ELSEWHERE = 2
 # The number of characters about each person, approximately.
 _ROOM_OF_A_PERSON = 4_000
 
@@ -51,7 +54,8 @@ def told_out_of_sight(attempt: Attempt, played: ToldStretch, one: Unseen) -> str
     place = world.places[one.place]
     others = ", ".join(name for name in world.places if name != one.place) or "None yet"
     things = [thing for thing in world.things.values() if world.place_of(thing) == one.place]
-    passages = passages_at(attempt, one.place, played.moments)
+    passages = _passages(attempt, one, played.moments)
+    you = f' ("you" is {world.player.name}, who is not here)' if world.player else ""
     return "\n".join(
         [
             f"PLACE: {one.place}",
@@ -61,8 +65,9 @@ def told_out_of_sight(attempt: Attempt, played: ToldStretch, one: Unseen) -> str
             "CHARACTERS:",
             *_people(world, one),
             *(["THINGS HERE:", *(f"- {told_thing(thing)}" for thing in things)] if things else []),
-            *(["TOLD HERE LAST:", *passages] if passages else []),
-            f"AVAILABLE LOCATIONS: {others}",
+            *([f"TOLD LAST{you}:", *passages] if passages else []),
+            # Only a talk may send somebody away.
+            *([f"AVAILABLE LOCATIONS: {others}"] if one.is_full else []),
             f"SCENARIO: {exploration_of(attempt.session).description}",
         ]
     )
@@ -87,30 +92,46 @@ def _people(world: World, one: Unseen) -> Iterator[str]:
         yield from told_person(person, room=_ROOM_OF_A_PERSON, tied_to=tied_to, newest=_LAST_KNOWN)
 
 
-def passages_at(attempt: Attempt, place: str, moments: Mapping[int, Moment]) -> list[str]:
-    """Return the newest passages that the narrator told while the player was at this place, oldest
-    first, before and in the attempt's turn. `moments` are the moments of the whole chapter."""
+def _passages(attempt: Attempt, one: Unseen, moments: Mapping[int, Moment]) -> list[str]:
+    """Return the newest passages, oldest first, that the narrator told, before and in the attempt's
+    turn, while the player was at this place, or elsewhere with people who have come here since.
+    `moments` are the moments of the whole chapter."""
     chapter = attempt.session
     last = attempt.turn.number if attempt.turn else chapter.prompt_index
     found: list[str] = []
     room = _MOST_PASSAGES
+    elsewhere = _turns_elsewhere(one, moments, last)
     numbers = [
         number
         for number in range(last, 0, -1)
-        if place in (moments[number - 1].place, moments[number].place)
+        if number in elsewhere or one.place in (moments[number - 1].place, moments[number].place)
     ]
     events = chosen_events(chapter, to_prompt=last, prompts=numbers).exclude(role=Event.Role.USER)
     by_turn = {number: list(turn) for number, turn in groupby(events, lambda one: one.prompt_index)}
     for number in numbers:
-        told = by_turn.get(number, [])
-        for event in reversed(
-            _told_at(place, moments[number - 1].place, moments[number].place, told)
-        ):
+        begin, end = moments[number - 1].place, moments[number].place
+        place = begin if number in elsewhere else one.place
+        lead = f"[at {place}, with {elsewhere[number]}] " if number in elsewhere else ""
+        for event in reversed(_told_at(place, begin, end, by_turn.get(number, []))):
             room -= tokens_of(event.text)
             if room < 0:
                 return found[::-1]
-            found.append(" ".join(event.text.split()))
+            found.append(lead + " ".join(event.text.split()))
     return found[::-1]
+
+
+def _turns_elsewhere(one: Unseen, moments: Mapping[int, Moment], last: int) -> dict[int, str]:
+    """Return the newest turns that people of this place lived through with the player at another
+    place, where the player stayed, with the names of these people."""
+    names = {person.name for person in one.people}
+    found = {}
+    for number in range(last, 0, -1):
+        place, there = moments[number].place, names & moments[number].there
+        if there and one.place != place == moments[number - 1].place:
+            found[number] = " and ".join(sorted(there))
+        if len(found) == _MOST_TURNS_ELSEWHERE:
+            break
+    return found
 
 
 def _told_at(place: str, begin: str, end: str, told: Sequence[Event]) -> list[Event]:

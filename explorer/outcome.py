@@ -129,7 +129,8 @@ def told_change(change: Change, player: str) -> NewEvent | None:
         return _line(WENT, f"You go to {payload['to']}{together}.", payload["narrative_time"])
     if change.kind == MOVED and change.cause == "personGoes":
         who = " and ".join(payload["who"])
-        return _line(WENT_ALONE, f"{who} goes to {payload['to']}.")
+        verb = "comes" if payload.get("comes") else "goes"
+        return _line(WENT_ALONE, f"{who} {verb} to {payload['to']}.")
     if change.kind == TIME and change.cause == "advanceTime":
         return _line(PASSED, "Time passes.", payload["narrative_time"])
     if change.kind == SIMULATED and change.payload.get("skipped"):

@@ -73,6 +73,7 @@ def _person(one: PersonSetup, location: str) -> Person:
         for at, known in enumerate(one.knowledge)
         if known.content
     )
+    ties = {tie.name: tie.description for tie in one.relationships if tie.name}
     return Person(
         one.name,
         one.description,
@@ -83,10 +84,11 @@ def _person(one: PersonSetup, location: str) -> Person:
         one.encounter_chance,
         tuple(one.aliases),
         knowledge,
-        {tie.name: tie.description for tie in one.relationships if tie.name},
+        ties,
         one.pronouns,
         # The player knows the places of the people who are known from the beginning.
         seen_at=location if one.is_discovered else "",
+        tied_at_start=ties,
     )
 
 

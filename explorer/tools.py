@@ -31,6 +31,7 @@ from explorer.state import (
     MOVE_TICKS,
     apply_proposed,
     known_person,
+    known_place,
     new_changes,
     offered_of,
     public_text_of,
@@ -279,7 +280,8 @@ def let_go(arguments: PersonGoes, context: ToolContext) -> ToolResult:
         return ToolResult("That is the player: call moveToLocation when the player goes.")
     if problem := why_no_place(arguments.to):
         return ToolResult(problem)
-    to, changes = resolve(arguments.to, world, _resolved(context))
+    known = known_place(arguments.to, world)
+    to, changes = (known, ()) if known else resolve(arguments.to, world, _resolved(context))
     here = world.player_location
     if not to:
         return ToolResult("This world has no room for such a place. Nothing was changed.")
@@ -290,7 +292,7 @@ def let_go(arguments: PersonGoes, context: ToolContext) -> ToolResult:
             f"{person.name} is not here, and {to} is not where the player is, so nobody sees it. "
             "Nothing was changed."
         )
-    went = {"who": [person.name], "to": to, "ticks": 0, "narrative_time": ""}
+    went = {"who": [person.name], "to": to, "ticks": 0, "narrative_time": "", "comes": to == here}
     told = f"{person.name} is here now." if to == here else f"{person.name} has gone to {to}."
     return ToolResult(told, (*changes, ProposedChange(MOVED, went)))
 

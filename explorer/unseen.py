@@ -59,7 +59,7 @@ def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
         if one is None or place == world.player_location:
             continue
         is_urgent = one.ticks >= _FULL_FROM_WITH_THREAD and any(
-            _is_named_in(thread, person, world) for thread in open_threads for person in one.people
+            names_person(thread, person, world) for thread in open_threads for person in one.people
         )
         # Somebody who is alone talks to nobody.
         is_full = len(one.people) > 1 and (one.ticks > _SUMMARY_UNTIL or is_urgent)
@@ -79,11 +79,11 @@ def unseen_at(world: World, place: str) -> Unseen | None:
     return Unseen(place, people, world.tick - since, is_full=False, until=world.tick)
 
 
-def _is_named_in(thread: str, person: Person, world: World) -> bool:
-    """Return whether the thread of memory names this person by the name, by an alias, or by a part
-    of the name that nobody else has, such as Osk of Osk Brandt."""
+def names_person(text: str, person: Person, world: World) -> bool:
+    """Return whether the text names this person by the name, by an alias, or by a part of the name
+    that nobody else has, such as Osk of Osk Brandt."""
     parts = (one for one in person.name.split() if one[:1].isupper())
-    named = (name for name in (person.name, *person.aliases, *parts) if is_named_in(thread, name))
+    named = (name for name in (person.name, *person.aliases, *parts) if is_named_in(text, name))
     return any(world.find_called(name) == person for name in named)
 
 

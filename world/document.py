@@ -88,6 +88,7 @@ def _write_person(one: Person) -> dict[str, Any]:
         "conditions": _write_conditions(one.conditions),
         "seen_at": one.seen_at,
         "arrived_at": one.arrived_at,
+        "tied_at_start": dict(one.tied_at_start),
     }
 
 

@@ -79,6 +79,7 @@ class Person:
 
     `encounter_chance` is the chance that the narrator is offered a hidden person at a turn, from 0
     to 1, or None for always. `relationships` has a description for each other person's name.
+    `tied_at_start` has the descriptions with which the story began.
     `seen_at` is the place where the player last saw this person, or "" for never. `arrived_at` is
     the tick at which the person came to the present place.
     """
@@ -97,6 +98,13 @@ class Person:
     conditions: tuple[Condition, ...] = ()
     seen_at: str = ""
     arrived_at: int = 0
+    tied_at_start: Mapping[str, str] = field(default_factory=dict)
+
+    def tie_to(self, name: str) -> str:
+        """Return what the person is to the person with this name: what the story began with, and
+        what has come of it, or ""."""
+        first, now = self.tied_at_start.get(name, ""), self.relationships.get(name, "")
+        return f"{first} Since then: {now}" if first and now and now != first else now
 
     @property
     def kept(self) -> list[Known]:

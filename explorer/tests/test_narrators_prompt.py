@@ -128,11 +128,15 @@ def test_of_each_person_all_of_the_beginning_is_told_with_goals_and_ties(
     told = scripted.history[0].messages[1].content
     assert (
         "- Osk (he/him)\n    Wants: To be paid.\n"
-        "    Keeps: Fact 0.; Fact 1.; Fact 2.; Fact 3.; Fact 4.\n"
+        "    Keeps: Fact 0; Fact 1; Fact 2; Fact 3; Fact 4.\n"
         "    To Edda Linn: He fears her.\n"
     ) in told
     # Runa is not here.
     assert "He owes her" not in told
+
+    scripted.enqueue("He looks away.")
+    play(chapter, "I ask Osk what Runa is to him.")
+    assert "    To Runa: He owes her.\n" in scripted.history[-1].messages[1].content
 
 
 def positions(text: str, headings: tuple[str, ...]) -> list[int]:

@@ -135,3 +135,49 @@ def test_the_request_says_where_people_were_last_seen(scripted: ScriptedProvider
         "- The Mill: Ib (The miller's boy), Runa (The miller)\n"
     ) in told
     assert "Marta" not in told
+
+
+def test_a_thing_keeps_its_name_and_stands_in_one_place(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls("", noted(what="The mill key", holder="You"), noted(what="The mill bell")),
+        calls("", noted(what="the key", holder="Osk"), noted(what="the mill", over=True)),
+        calls("", noted(what="The mill bell", place="behind the mill")),
+        "Osk takes it.",
+    )
+    play(chapter)
+
+    told = results(scripted)
+    assert told[2] == "Noted: The mill key: Osk has it."
+    # Two things here are called so.
+    assert told[3].endswith("Those that are noted here: The mill key, The mill bell.")
+    assert "one of these places: The Ferry Inn, The Landing, The Mill." in told[4]
+    assert [one.holder for one in world_of(chapter).things.values()] == ["Osk", ""]
+
+
+def test_of_things_and_people_elsewhere_the_narrator_is_told_what_the_words_need(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    locked = "hurt at the left hand and locked into the cellar until you open the door again"
+    scripted.enqueue(
+        calls(
+            "",
+            noted(what="The lantern", holder="Osk", state="lit"),
+            noted(person="Osk", condition=locked),
+            goes("Ib", "here"),
+            move("The Mill"),
+        ),
+        "Flour.",
+        "The wheel.",
+        "Nobody has it.",
+    )
+    play(chapter)
+    assert "Ib comes to The Ferry Inn." in [text for _, text in events_of(chapter, 1)]
+    play(chapter)
+    assert "THINGS" not in scripted.history[-1].messages[-1].content
+    play(chapter, "Who has my lantern?")
+
+    told = scripted.history[-1].messages[-1].content
+    assert "THINGS ELSEWHERE:\n- The lantern: Osk has it; lit\n" in told
+    assert locked in told

@@ -233,9 +233,12 @@ def test_a_return_after_long_works_out_within_the_move_what_happened(
     out_of_sight = asked.messages[-1].content
     assert "PLACE: The Ferry Inn\nA low room full of wet coats." in out_of_sight
     assert "TIME: from Late evening to Deep night" in out_of_sight
-    assert "TOLD HERE LAST:\nOsk bolts the door of the cellar, and Ib is in it.\nYou leave." in (
-        out_of_sight
-    )
+    assert (
+        'TOLD LAST ("you" is Edda Linn, who is not here):\n'
+        "Osk bolts the door of the cellar, and Ib is in it.\nYou leave.\n"
+    ) in out_of_sight
+    # A summary sends nobody away.
+    assert "AVAILABLE LOCATIONS" not in out_of_sight
     assert "Flour hangs" not in out_of_sight
     assert told.endswith("Since you left: Osk has counted his cups twice.")
     world = world_of(chapter)
@@ -248,6 +251,34 @@ def test_a_return_after_long_works_out_within_the_move_what_happened(
     assert len(scripted.history) == before + 2
     assert scripted.history[-1].messages[-1].content.endswith(happened)
     assert happened in [one.content for one in world_of(chapter).people["Osk"].came_to_know]
+
+
+def test_a_talk_knows_what_somebody_was_sent_with(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls(
+            'Osk hears you out. "The chain is cut," he says. "I tell Runa."',
+            ("personGoes", {"name": "Osk", "to": "The Mill"}),
+        ),
+        "Only you hear the clock strike.",
+        calls("", move("The Landing")),
+        "Black water.",
+        calls("", wait("Midnight", 30)),
+        "It strikes twelve.",
+    )
+    for _ in range(3):
+        play(chapter)
+    scripted.enqueue('OSK: "The chain is cut."', report())
+    run_jobs()
+
+    talk = next(one for one in scripted.history if "EXCHANGES:" in one.messages[-1].content)
+    asked = talk.messages[-1].content
+    assert "PLACE: The Mill" in asked
+    assert '[at The Ferry Inn, with Osk] Osk hears you out. "The chain is cut," he says.' in asked
+    assert "Black water" not in asked
+    assert "It strikes twelve" not in asked
 
 
 def test_a_return_without_an_answer_or_to_somebody_hidden_tells_nothing(

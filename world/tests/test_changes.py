@@ -1,6 +1,7 @@
 """What changes make of a world."""
 
-from world.changes import MOVED, SIMULATED, apply
+from world.changes import MOVED, SIMULATED, TIED, apply
+from world.document import read_world, write_world
 from world.state import Person, Place, World
 
 
@@ -27,3 +28,17 @@ def test_the_player_knows_of_an_own_move() -> None:
     world = apply(world_with(is_discovered=False), MOVED, {"who": ["You", "Osk"], "to": "Mill"})
     [move] = world.happenings
     assert set(move.witnesses) == {"You", "Osk", "Marta"}
+
+
+def test_a_tie_of_the_beginning_is_not_lost_by_a_later_one() -> None:
+    married = {"Okoro": "They were married once."}
+    lio = Person("Lio", relationships=married, tied_at_start=married)
+    world = World(people={"Lio": lio})
+    assert lio.tie_to("Okoro") == "They were married once."
+
+    for what in ("He trusts her.", "He is shaken."):
+        world = apply(world, TIED, {"who": "Lio", "name": "Okoro", "description": what})
+    world = apply(world, TIED, {"who": "Lio", "name": "Tavi", "description": "He likes her."})
+    now = read_world(write_world(world)).people["Lio"]
+    assert now.tie_to("Okoro") == "They were married once. Since then: He is shaken."
+    assert (now.tie_to("Tavi"), now.tie_to("Wen")) == ("He likes her.", "")
