@@ -4,8 +4,8 @@ cast. The lock never has a secret: it names no hidden people, and tells nobody's
 from typing import Any
 
 from explorer.setup import exploration_of, title_of
-from explorer.state import in_short, public_text_of, world_of_setup
-from sessions.chapter.cast import CastText
+from explorer.state import in_short, public_texts_of, world_of_setup
+from sessions.chapter.cast import TextsOfMember
 from sessions.exceptions import InvalidInput
 from sessions.limits import MAX_PEOPLE
 from sessions.models import Session
@@ -63,7 +63,7 @@ def lock_of(chapter: Session) -> dict[str, Any]:
     }
 
 
-def cast_of(chapter: Session) -> list[CastText]:
+def cast_of(chapter: Session) -> list[TextsOfMember]:
     """Return the player, and then the people who are known from the beginning. A hidden person
     joins the cast when the player meets this person."""
     setup = exploration_of(chapter)
@@ -71,7 +71,7 @@ def cast_of(chapter: Session) -> list[CastText]:
     known = [one for one in world.people.values() if one.is_discovered and not one.is_player]
     player = world.player
     assert player is not None, "Every exploration has a player."
-    return [CastText(one.name, one.pronouns, public_text_of(one)) for one in (player, *known)]
+    return [public_texts_of(one) for one in (player, *known)]
 
 
 def _described(name: str, description: str, room: int) -> str:

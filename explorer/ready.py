@@ -76,7 +76,8 @@ def finished() -> list[Finished]:
             one.title,
             one.premise,
             [
-                (person.name, person.pronouns, person.description)
+                person.model_dump(include={"name", "pronouns"})
+                | {"public_text": person.description}
                 for person in one.setup.people
                 if person.is_discovered
             ],

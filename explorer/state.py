@@ -174,11 +174,13 @@ def _plain(sentence: str) -> str:
     return sentence.strip().rstrip(".").casefold()
 
 
-def public_text_of(person: Person) -> str:
-    """Return the first line of the description that others see of a person, in the form for the
-    cast. It is "" if the line would look in requests like words of the user or of the program."""
+def public_texts_of(person: Person) -> dict[str, str]:
+    """Return the texts that the cast has of a person. The public text is the first line of the
+    description that others see. It is "" if the line would look in requests like words of the user
+    or of the program."""
     line = in_short(person.description, PUBLIC_TEXT_CHAR_LIMIT)
-    return "" if holds_mark(line) else line
+    seen = "" if holds_mark(line) else line
+    return {"name": person.name, "pronouns": person.pronouns, "public_text": seen}
 
 
 def in_short(text: str, limit: int) -> str:

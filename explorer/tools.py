@@ -34,7 +34,7 @@ from explorer.state import (
     known_place,
     new_changes,
     offered_of,
-    public_text_of,
+    public_texts_of,
     world_in,
 )
 from explorer.unseen import WorkedOut, told_until, worked_out_before
@@ -236,9 +236,8 @@ def meeting(world: World, name: str, *, joins: bool) -> tuple[ProposedChange, ..
     """Return the changes by which the player meets somebody of this world who was hidden, and who
     joins the cast if there is room."""
     person = world.people[name]
-    cast = {"name": person.name, "pronouns": person.pronouns, "public_text": public_text_of(person)}
     met = ProposedChange(MET, {"name": person.name})
-    return (ProposedChange(PERSON, cast), met) if joins else (met,)
+    return (ProposedChange(PERSON, public_texts_of(person)), met) if joins else (met,)
 
 
 def _introduce(arguments: DiscoverCharacter, world: World, *, joins: bool) -> ToolResult:

@@ -134,7 +134,7 @@ def _premise(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def _identity(subject: Subject, tier: Tier) -> list[Piece]:
-    text = subject.chapter.agent_texts("identity_text").get(str(subject.slot), "")
+    text = subject.chapter.private_text(subject.slot)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     plain_lines = [line for line in lines if not _LABELLED.match(line)]
     told = [*plain_lines[:1], *(line for line in lines if _TOLD.match(line))]

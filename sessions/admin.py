@@ -16,6 +16,7 @@ from sessions.models import (
     Turn,
 )
 from sessions.records_admin import RecordAdmin, related_records, show_records
+from sessions.roster import CAST_TEXTS
 
 
 class OwnerAdmin(RecordAdmin):
@@ -93,7 +94,7 @@ show_records(
     "__str__ chapter slot is_selected",
     "name",
     filters="slot is_selected",
-    heavy="identity_text",
+    heavy=" ".join(one.name for one in CAST_TEXTS if not one.is_line),
 )
 show_records(
     Change, "__str__ chapter attempt position created_at", "kind cause", filters="kind created_at"

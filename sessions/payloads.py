@@ -3,13 +3,16 @@ sent."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
+from pydantic import BaseModel, create_model
 from pydantic_core import ErrorDetails
 
 from sessions.exceptions import InvalidInput
 from sessions.language.text import scrub_reply, why_not_text
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 # The greatest depth of nested lists and objects that can be stored. Memory blocks need only five
 # levels.
@@ -121,6 +124,18 @@ def problem_in_words(error: ErrorDetails) -> str:
         (text for begin, text in problems.items() if kind.startswith(begin)), "is not acceptable"
     )
     return told.format(**bounds)
+
+
+def with_fields(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[type[_Model]], type[_Model]]:
+    """Return a decorator that adds fields to a class of objects, after its own. Each has a type and
+    a default, as pydantic's `create_model` takes them."""
+
+    def add(model: type[_Model]) -> type[_Model]:
+        about: dict[str, Any] = {"__doc__": model.__doc__, "__module__": model.__module__}
+        about |= fields
+        return create_model(model.__name__, __base__=model, **about)
+
+    return add
 
 
 def place_in_words(place: Sequence[int | str]) -> str:

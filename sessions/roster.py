@@ -1,11 +1,91 @@
-"""The seven slots of characters. Each slot has a fixed number and colour."""
+"""Who takes part in a chapter: the seven slots of characters, and the texts of each member of the
+cast."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sessions.limits import MAX_AGENTS
+from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    MAX_AGENTS,
+    PRONOUNS_CHAR_LIMIT,
+    PUBLIC_TEXT_CHAR_LIMIT,
+    TAB1_CHAR_LIMIT,
+)
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
 SLOTS = tuple(range(1, MAX_AGENTS + 1))
+
+
+@dataclass(frozen=True)
+class CastText:
+    """A text of a member of the cast. Tab 1, the API, files, starters, pages and requests have a
+    field for each text of CAST_TEXTS."""
+
+    # The name of the column, which files of chapters use too; of the fields on Tab 1 and in
+    # starters; and of the field of the API, which has the texts by slot.
+    name: str
+    field_name: str
+    api_name: str
+    # What pages call the text, and what refusals do, before "of agent 1".
+    label: str
+    called: str
+    limit: int
+    # What an empty line on Tab 1 shows, and an example for clients of the API.
+    hint: str
+    # How requests tell the text after the texts before it.
+    told: str = " {label}: {text}"
+    # Whether only the requests of the member itself have the text. All agents are told the others.
+    is_private: bool = False
+    # Whether the text is one line, as each text has to be that is not private.
+    is_line: bool = True
+    # Whether files and starters may lack the text, because there were some before it.
+    may_lack: bool = False
+
+    def as_told(self, text: str) -> str:
+        """Return the text as a request tells it, or "" if it is empty."""
+        return self.told.format(label=self.label, text=text) if text else ""
+
+
+# A further text needs an entry here, a column of CastMember, and an attribute of Character unless
+# it is private.
+CAST_TEXTS = (
+    CastText("name", "name", "agent_names", "Name", "The name", AGENT_NAME_CHAR_LIMIT, "Mara"),
+    CastText(
+        "pronouns",
+        "pronouns",
+        "agent_pronouns",
+        "Pronouns",
+        "The pronouns",
+        PRONOUNS_CHAR_LIMIT,
+        "she/her",
+        " ({text})",
+    ),
+    CastText(
+        "public_text",
+        "public",
+        "agent_public_text",
+        "What everybody may know",
+        "What everybody knows",
+        PUBLIC_TEXT_CHAR_LIMIT,
+        "One sentence. All agents read it.",
+        ": {text}",
+    ),
+    CastText(
+        "identity_text",
+        "identity",
+        "agent_identity_text_by_slot",
+        "Identity",
+        "The identity",
+        TAB1_CHAR_LIMIT,
+        "A pilot who trusts nobody.",
+        "{text}",
+        is_private=True,
+        is_line=False,
+    ),
+)
+NAME, *BESIDE_NAME = CAST_TEXTS
+PUBLIC_TEXTS = tuple(one for one in CAST_TEXTS if not one.is_private)
+PRIVATE_TEXTS = tuple(one for one in CAST_TEXTS if one.is_private)
 
 
 @dataclass(frozen=True)
@@ -28,16 +108,16 @@ def default_name(slot: int) -> str:
     return f"Agent {COLORS[slot - 1].title()}"
 
 
-def character(number: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
+def character(number: int, name: str = "", **public: Any) -> Character:
     """Return the member of the cast with this number. If the number is a slot, the member is a
     character. Otherwise the member is a person without a panel.
 
-    An empty name is replaced by a default name.
+    An empty name is replaced by a default name. `public` has the other public texts.
     """
     if number not in SLOTS:
-        return Character(0, "", name or "Somebody", pronouns, public_text, number)
+        return Character(0, "", name or "Somebody", number=number, **public)
     told = name or default_name(number)
-    return Character(number, COLORS[number - 1], told, pronouns, public_text, number)
+    return Character(number, COLORS[number - 1], told, number=number, **public)
 
 
 def next_slot(slot: int, selected: list[int]) -> int:

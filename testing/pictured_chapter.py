@@ -64,10 +64,12 @@ def follow(told: dict[str, Any]) -> "Session":
     rename_chapter(chapter.pk, told["next"]["title"])
     change = SetupChange(
         chapter_text=told["next"]["scene"].strip(),
-        agent_names={"3": told["next"]["new"]},
-        agent_pronouns={"3": told["next"]["pronouns"]},
-        agent_public_text={"3": told["next"]["public"]},
-        agent_identity_text_by_slot={"3": told["next"]["identity"].strip()},
+        texts={
+            "name": {"3": told["next"]["new"]},
+            "pronouns": {"3": told["next"]["pronouns"]},
+            "public_text": {"3": told["next"]["public"]},
+            "identity_text": {"3": told["next"]["identity"].strip()},
+        },
         agent_persons_before={"3": None},
     )
     return save_setup(chapter.pk, change)

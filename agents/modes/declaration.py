@@ -18,7 +18,7 @@ from agents.prompting.tools import ToolArguments
 from agents.running.job_kinds import JobKind
 from memory.blocks.stretches import StretchRule
 from memory.telling.block_kinds import ENGINE_BLOCK_KINDS, BlockKind
-from sessions.chapter.cast import CastText
+from sessions.chapter.cast import TextsOfMember
 from sessions.models import SAID, THOUGHT, Attempt, Session
 from sessions.play.attempts import Writer
 from sessions.play.events import NewEvent, reply
@@ -59,14 +59,14 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished beginning of a mode, which a client of the API can begin by its name. `people` are
-    the names of those who are in it, with what others see of them. `begin` makes a chapter in play,
-    and `open` one whose Tab 1 can be changed; both take the title, or "" for its own."""
+    """A finished beginning of a mode, which a client of the API can begin by its name. `people` has
+    the public texts of the people who are in it. `begin` makes a chapter in play, and `open` one
+    whose Tab 1 can be changed; both take the title, or "" for its own."""
 
     name: str
     title: str
     premise: str
-    people: Sequence[tuple[str, str, str]]
+    people: Sequence[TextsOfMember]
     prompt_count: int
     next_words: str
     begin: Callable[[str], Session]
@@ -171,7 +171,7 @@ class Setup:
     # A function that returns who takes part, from the mode's own fields: the character of the first
     # slot and then people without a panel. It is called whenever the fields are saved, and at the
     # lock. In such a mode, the mode's cells take the place of the engine's cells on Tab 1.
-    cast_of: Callable[[Session], Sequence[CastText]] | None = None
+    cast_of: Callable[[Session], Sequence[TextsOfMember]] | None = None
     # A function that returns the lock, in the form in which agent 0 returns it, so that no model is
     # called. It raises InvalidInput if there is nothing to play.
     lock_of: Callable[[Session], dict[str, Any]] | None = None

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
-from sessions.roster import Character
+from sessions.roster import NAME, PUBLIC_TEXTS, Character
 
 _LEAD = "Everybody who takes part in this story, and what all of them may know of each:"
 
 
 def cast_layer(*, with_slots: bool = False) -> LayerDeclaration:
-    """Return the layer with the names, pronouns and public sentences of the cast.
+    """Return the layer with the public texts of the cast.
 
     With `with_slots`, the layer also has the slots of the characters, for an agent that names them.
     """
@@ -35,8 +35,7 @@ def _cast(with_slots: bool) -> Source:
 
 def _line(one: Character, with_slots: bool) -> str:
     slot = f", slot {one.slot}" if with_slots and one.slot else ""
-    pronouns = f" ({one.pronouns})" if one.pronouns else ""
-    known = f": {one.public_text}" if one.public_text else ""
+    known = "".join(text.as_told(getattr(one, text.name)) for text in PUBLIC_TEXTS if text != NAME)
     # The texts of older files may have line feeds. The words after a line feed could pass for
     # another member of the cast.
-    return " ".join(f"- {one.name}{slot}{pronouns}{known}".split())
+    return " ".join(f"- {one.name}{slot}{known}".split())

@@ -82,7 +82,7 @@ def own_pieces(name: str) -> Source:
 
 
 def identity(subject: Subject, tier: Tier) -> list[Piece]:
-    text = subject.chapter.agent_texts("identity_text").get(str(subject.slot), "")
+    text = subject.chapter.private_text(subject.slot)
     return [Piece(f"{speaker(subject)}\n{text}".strip())]
 
 

@@ -49,7 +49,7 @@ def open_chapter(session: RecordedSession, number: int) -> uuid.UUID:
         world_text=setup.world_text,
         chapter_text=setup.chapter_text,
         selected_agent_slots=[int(slot) for slot in setup.names],
-        agent_names=setup.names,
+        texts={"name": setup.names},
     )
     save_setup(chapter.pk, change)
     return chapter.pk

@@ -257,8 +257,10 @@ class Player:
             world_text="A village at the end of a road.",
             chapter_text="A storm is coming, and everybody has something to hide.",
             selected_agent_slots=list(self.story.readers),
-            agent_names=names,
-            agent_identity_text_by_slot={one: f"{n} is stubborn." for one, n in names.items()},
+            texts={
+                "name": names,
+                "identity_text": {one: f"{n} is stubborn." for one, n in names.items()},
+            },
         )
         save_setup(chapter.pk, change)
         request_lock(chapter.pk)

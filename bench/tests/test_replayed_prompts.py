@@ -74,8 +74,7 @@ def test_they_meet_the_targets(
             world_text=setup.world_text,
             chapter_text=setup.chapter_text,
             selected_agent_slots=slots,
-            agent_names=setup.names,
-            agent_identity_text_by_slot=setup.identities,
+            texts={"name": setup.names, "identity_text": setup.identities},
         ),
     )
     request_lock(chapter.pk)

@@ -2,32 +2,29 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from django.dispatch import Signal
 
 from sessions.exceptions import InvalidInput
 from sessions.language.speaker_marks import holds_mark, is_mark, person_as_read
 from sessions.language.text import clean_line, clean_name, clean_text
-from sessions.limits import (
-    AGENT_NAME_CHAR_LIMIT,
-    MAX_AGENTS,
-    PRONOUNS_CHAR_LIMIT,
-    PUBLIC_TEXT_CHAR_LIMIT,
-    TAB1_CHAR_LIMIT,
-)
+from sessions.limits import MAX_AGENTS
 from sessions.models import CastMember, Session
-from sessions.roster import SLOTS, Character
+from sessions.roster import CAST_TEXTS, NAME, PUBLIC_TEXTS, SLOTS, CastText, Character
 
 # Sent with `chapter` in the transaction that changes the chapter's cast.
 cast_changed = Signal()
 
 _SELECTED_AT_FIRST = (1, 2, 3)
 # The fields that are copied when a chapter's cast is copied to another chapter.
-_FIELDS = ("slot", "is_selected", "name", "pronouns", "public_text", "identity_text")
+_FIELDS = ("slot", "is_selected", *(one.name for one in CAST_TEXTS))
+_BY_NAME = {one.name: one for one in CAST_TEXTS}
 
 # Texts by slot. The slots are strings, because JSON has no other keys.
 TextsBySlot = Mapping[str, str]
+# The texts of one member of the cast, by their names (see CAST_TEXTS).
+TextsOfMember = Mapping[str, str]
 
 
 def default_cast() -> list[CastMember]:
@@ -48,13 +45,12 @@ def copy_cast(cast: Iterable[CastMember]) -> list[CastMember]:
 
 
 def change_cast(
-    chapter: Session, slots: Sequence[int] | None, texts: Mapping[str, TextsBySlot | None]
+    chapter: Session, slots: Sequence[int] | None, texts: Mapping[str, TextsBySlot]
 ) -> None:
-    """Select the characters in `slots`, and store the texts in `texts`.
+    """Select the characters in `slots`, and store the texts in `texts`, by their names.
 
-    The keys of `texts` are fields of CastMember. If `slots` is None, the selection stays. If the
-    value for a field is None, all texts of this field stay. The chapter's row has to be locked.
-    Raises TooLong or InvalidInput.
+    If `slots` is None, the selection stays. The chapter's row has to be locked. Raises TooLong or
+    InvalidInput.
     """
     before = chapter.everybody
     members = {one.slot: one for one in chapter.cast if one.slot}
@@ -67,10 +63,10 @@ def change_cast(
             changed.add(slot)
 
     for field, by_slot in texts.items():
-        for slot, text in (by_slot or {}).items():
+        for slot, text in by_slot.items():
             number = _check_slot(slot)
             present = getattr(members.get(number), field, "")
-            change(number, field, _clean(field, number, text, present))
+            change(number, field, _clean(_BY_NAME[field], f"agent {number}", text, present))
     if slots is not None:
         for number in {*_check_slots(slots), *members}:
             change(number, "is_selected", number in slots)
@@ -82,45 +78,31 @@ def change_cast(
         cast_changed.send(Session, chapter=chapter)
 
 
-@dataclass(frozen=True)
-class CastText:
-    """The stored texts of a member of the cast: its name, its pronouns, the sentence that everybody
-    knows, and the identity that only its own requests have."""
-
-    name: str
-    pronouns: str = ""
-    public_text: str = ""
-    identity_text: str = ""
-
-
-def replace_cast(chapter: Session, first: CastText, people: Sequence[CastText]) -> None:
+def replace_cast(chapter: Session, first: TextsOfMember, people: Sequence[TextsOfMember]) -> None:
     """Store another cast: one character, in the first slot, and people without a panel.
 
     A member with the name of an earlier member stays the same person and keeps its origin. If only
     one member has another name, this member stays the same person too. The chapter's row has to be
     locked, and the names have to be checked.
     """
+    wanted = [{one: told.get(one, "") for one in _BY_NAME} for told in (first, *people)]
     stored = [
-        CastText(one.name, one.pronouns, one.public_text, one.identity_text)
-        for one in chapter.cast
-        if one.is_selected
+        {name: getattr(one, name) for name in _BY_NAME} for one in chapter.cast if one.is_selected
     ]
-    if [first, *people] == stored and len(stored) == len(chapter.cast):
+    if wanted == stored and len(stored) == len(chapter.cast):
         return
     origins = {person_as_read(one.as_character(0).name): one.origin_id for one in chapter.cast}
-    names = [person_as_read(one.name) for one in (first, *people)]
+    names = [person_as_read(told["name"]) for told in wanted]
     gone, new = origins.keys() - set(names), set(names) - origins.keys()
     if len(gone) == len(new) == 1 and len(names) == len(chapter.cast):
         origins[new.pop()] = origins[gone.pop()]
     chapter.members.all().delete()
     keys = sorted(uuid.uuid4() for _ in people)
-    rows = [CastMember(slot=1), *(CastMember(member_id=key) for key in keys)]
-    for row, told in zip(rows, (first, *people), strict=True):
-        row.session = chapter
-        row.name, row.pronouns = told.name, told.pronouns
-        row.public_text, row.identity_text = told.public_text, told.identity_text
-        row.origin_id = origins.get(person_as_read(told.name))
-    CastMember.objects.bulk_create(rows)
+    places: list[dict[str, Any]] = [{"slot": 1}, *({"member_id": key} for key in keys)]
+    CastMember.objects.bulk_create(
+        CastMember(session=chapter, origin_id=origins.get(name), **place, **told)
+        for place, name, told in zip(places, names, wanted, strict=True)
+    )
     Session.objects.filter(pk=chapter.pk).update(next_agent_slot=1)
     chapter.forget_cast()
     cast_changed.send(Session, chapter=chapter)
@@ -132,24 +114,14 @@ def check_takes_part(chapter: Session, slot: int) -> None:
         raise InvalidInput(f"There is no agent {slot} in this chapter.")
 
 
-def clean_person(
-    everybody: Iterable[Character], *, name: str, pronouns: str = "", public_text: str = ""
-) -> dict[str, str]:
-    """Return the three texts that describe a person without a panel, in the form that is stored.
+def clean_person(everybody: Iterable[Character], **told: str) -> dict[str, str]:
+    """Return the public texts of a person without a panel, in the form that is stored.
 
     `everybody` has the members whose names are taken. Raises TooLong or InvalidInput.
     """
-    person = {"name": name, "pronouns": pronouns, "public_text": public_text}
-    limits = (AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT)
-    labels = ("The name", "The pronouns", "What everybody knows of somebody")
-    for field, limit, label in zip(person, limits, labels, strict=True):
-        clean = clean_name if field == "name" else clean_line
-        line = person[field] = clean(person[field], limit=limit, label=label)
-        if is_mark(line) if field == "name" else holds_mark(line):
-            raise InvalidInput(
-                f"{label} cannot be “{line}”: it would look as if you, or the program itself, had "
-                "said something. Nothing was changed."
-            )
+    person: dict[str, str] = {}
+    for one in PUBLIC_TEXTS:
+        person[one.name] = _clean(one, "somebody", told.get(one.name, ""))
     taken = {person_as_read(one.name) for one in everybody}
     if not person["name"] or person_as_read(person["name"]) in taken:
         raise InvalidInput(
@@ -178,34 +150,22 @@ def _check_slot(slot: str) -> int:
     return int(slot)
 
 
-def _clean(field: str, slot: int, text: str, present: str) -> str:
-    """Return a character's text in the form that is stored.
+def _clean(one: CastText, whom: str, text: str, present: str | None = None) -> str:
+    """Return a text of a member of the cast in the form that is stored.
 
-    Raises TooLong. Raises InvalidInput for a text that would look like the Game Master's words,
-    unless it equals the stored text `present`.
+    Raises TooLong. Raises InvalidInput for a text that would look like the user's words where all
+    agents read it, unless it equals the stored text `present`.
     """
-    if field == "identity_text":
-        return clean_text(text, limit=TAB1_CHAR_LIMIT, label=f"The identity of agent {slot}")
-    label, limit = {
-        "name": (f"The name of agent {slot}", AGENT_NAME_CHAR_LIMIT),
-        "pronouns": (f"The pronouns of agent {slot}", PRONOUNS_CHAR_LIMIT),
-        "public_text": (f"What everybody knows of agent {slot}", PUBLIC_TEXT_CHAR_LIMIT),
-    }[field]
-    clean = clean_name if field == "name" else clean_line
-    line = clean(text, limit=limit, label=label)
-    if line == present:
-        return line
-    if field == "name" and is_mark(line):
-        raise InvalidInput(
-            f"“{line}” cannot be the name of agent {slot}: whatever this character says would "
-            "look as if you, or the program itself, had said it. Nothing was saved, and the "
-            "name before is kept; choose another name."
-        )
-    if field != "name" and holds_mark(line):
+    clean = clean_name if one == NAME else clean_line if one.is_line else clean_text
+    label = f"{one.called} of {whom}"
+    line = clean(text, limit=one.limit, label=label)
+    looks_like_a_mark = is_mark if one == NAME else holds_mark
+    if not one.is_private and line != present and looks_like_a_mark(line):
+        others = "another name" if one == NAME else "other words"
         raise InvalidInput(
             f"{label} cannot be “{line}”: to the agents it would look as if you, or the program "
-            "itself, had said it. Nothing was saved, and what was there before is kept; choose "
-            "other words."
+            "itself, had said something. Nothing was saved, and what was there before is kept; "
+            f"choose {others}."
         )
     return line
 

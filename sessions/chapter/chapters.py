@@ -2,8 +2,8 @@
 
 import re
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -38,6 +38,7 @@ from sessions.limits import (
 )
 from sessions.models import DEFAULT_MODE, UNTITLED, CastMember, Session, State, Tab1Inputs
 from sessions.reply_lengths import ReplyLength
+from sessions.roster import CAST_TEXTS
 
 LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
@@ -56,21 +57,47 @@ _NAME_CHARACTERS = 60
 
 @dataclass(frozen=True)
 class SetupChange:
-    """Changes to Tab 1. A field is not changed if its value is None. The text of a slot is not
-    changed if the mapping has no such slot."""
+    """Changes to Tab 1. A field is not changed if its value is None. A text of a character is not
+    changed if `texts` does not have it."""
 
     world_text: str | None = None
     chapter_text: str | None = None
     selected_agent_slots: list[int] | None = None
-    agent_names: TextsBySlot | None = None
-    agent_pronouns: TextsBySlot | None = None
-    agent_public_text: TextsBySlot | None = None
-    agent_identity_text_by_slot: TextsBySlot | None = None
+    # The texts of characters, by their names.
+    texts: Mapping[str, TextsBySlot] = field(default_factory=dict)
     # For each slot, the number that the same person has in the chapter before, or None for a new
     # person.
     agent_persons_before: Mapping[str, int | None] | None = None
     chunk_size_prompts: int | None = None
     mode_setup: dict[str, Any] | None = None
+
+
+def setup_with(world: str, scene: str, characters: Sequence[Mapping[str, Any]]) -> SetupChange:
+    """Return a whole Tab 1. `characters` have their texts by the names of their fields in
+    starters."""
+    by_slot = {str(slot): one for slot, one in enumerate(characters, start=1)}
+    return SetupChange(
+        world_text=world.strip(),
+        chapter_text=scene.strip(),
+        selected_agent_slots=[int(slot) for slot in by_slot],
+        texts={
+            text.name: {slot: one.get(text.field_name, "").strip() for slot, one in by_slot.items()}
+            for text in CAST_TEXTS
+        },
+    )
+
+
+def is_setup(chapter: Session, setup: SetupChange) -> bool:
+    """Return whether the chapter's Tab 1 is this whole one, word for word. The number of prompts of
+    a summary may differ, because no text depends on it."""
+    tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
+    stored = {one.name: chapter.agent_texts(one.name) for one in CAST_TEXTS}
+    return (
+        (tab1.world_text, tab1.chapter_text) == (setup.world_text, setup.chapter_text)
+        and len(chapter.everybody) == len(slots)
+        and setup.texts
+        == {name: {slot: texts.get(slot, "") for slot in slots} for name, texts in stored.items()}
+    )
 
 
 def create_chapter(
@@ -102,13 +129,7 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
     chapter = get_chapter(session_id)
     if not is_setup_open(chapter):
         raise WrongState(PLAYED if _has_no_lock(chapter) else LOCKED)
-    texts = {
-        "name": change.agent_names,
-        "pronouns": change.agent_pronouns,
-        "public_text": change.agent_public_text,
-        "identity_text": change.agent_identity_text_by_slot,
-    }
-    change_cast(chapter, change.selected_agent_slots, texts)
+    change_cast(chapter, change.selected_agent_slots, change.texts)
     if change.agent_persons_before:
         choose_persons(chapter, by_checked_slot(change.agent_persons_before))
         cast_changed.send(Session, chapter=chapter)

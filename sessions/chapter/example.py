@@ -8,10 +8,10 @@ from pathlib import Path
 from django.db import transaction
 
 from sessions.chapter.access import get_chapter
-from sessions.chapter.chapters import SetupChange, rename_chapter, save_setup
+from sessions.chapter.chapters import SetupChange, is_setup, rename_chapter, save_setup, setup_with
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
-from sessions.roster import character
+from sessions.roster import PRIVATE_TEXTS, character
 
 EXAMPLE_FILE = Path(__file__).resolve().parent / "example_chapter.toml"
 
@@ -26,18 +26,8 @@ FIRST_PROMPT = (
 def load_example() -> tuple[str, SetupChange]:
     """Return the example's title and its contents for Tab 1."""
     example = tomllib.loads(EXAMPLE_FILE.read_text(encoding="utf-8"))
-    characters = {str(slot): one for slot, one in enumerate(example["characters"], start=1)}
-    return example["title"], SetupChange(
-        world_text=example["world"].strip(),
-        chapter_text=example["chapter"].strip(),
-        selected_agent_slots=[int(slot) for slot in characters],
-        agent_names={slot: one["name"] for slot, one in characters.items()},
-        agent_pronouns={slot: one["pronouns"] for slot, one in characters.items()},
-        agent_public_text={slot: one["public"] for slot, one in characters.items()},
-        agent_identity_text_by_slot={
-            slot: one["identity"].strip() for slot, one in characters.items()
-        },
-    )
+    setup = setup_with(example["world"], example["chapter"], example["characters"])
+    return example["title"], setup
 
 
 @transaction.atomic
@@ -62,21 +52,15 @@ def fill_example(session_id: uuid.UUID) -> Session:
 def suggested_prompt(chapter: Session) -> str:
     """Return the example's first prompt, or "" if this is not the example or the chapter has a
     prompt already."""
-    _, change = load_example()
-    tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
-    identities = chapter.agent_texts("identity_text")
-    is_example = (
-        (tab1.world_text, tab1.chapter_text) == (change.world_text, change.chapter_text)
-        and chapter.agent_names == change.agent_names
-        and {slot: identities.get(slot) for slot in slots} == change.agent_identity_text_by_slot
-    )
-    return FIRST_PROMPT if is_example and not chapter.prompt_index else ""
+    is_begun = chapter.prompt_index > 0
+    return FIRST_PROMPT if not is_begun and is_setup(chapter, load_example()[1]) else ""
 
 
 def is_empty(chapter: Session) -> bool:
     """Return whether nobody has typed anything on Tab 1, not even in a hidden panel."""
     tab1 = chapter.tab1
-    texts = [tab1.world_text, tab1.chapter_text, *(one.identity_text for one in chapter.cast)]
+    texts = [tab1.world_text, tab1.chapter_text]
+    texts += [getattr(one, text.name) for one in chapter.cast for text in PRIVATE_TEXTS]
     is_default = (
         one.as_character(one.slot or 0) == character(one.slot or 0) for one in chapter.cast
     )

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from sessions.chapter.chapters import SetupChange
+from sessions.chapter.chapters import SetupChange, is_setup, setup_with
 from sessions.language.speaker_marks import is_mark, person_as_read
 from sessions.language.text import as_line, why_no_name
 from sessions.language.typed_texts import read_text
@@ -30,15 +30,14 @@ from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
     MAX_AGENTS,
     PROMPT_CHAR_LIMIT,
-    PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
     STARTER_CHAR_LIMIT,
     TAB1_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_MODE, Session
-from sessions.payloads import place_in_words, problem_in_words
-from sessions.roster import COLORS
+from sessions.payloads import place_in_words, problem_in_words, with_fields
+from sessions.roster import BESIDE_NAME, COLORS, CastText
 
 logger = logging.getLogger(__name__)
 
@@ -74,12 +73,17 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _field_of(one: CastText) -> tuple[Any, Any]:
+    text = Annotated[_Text, _text(one.limit)]
+    return (text, "") if one.may_lack else (text, ...)
+
+
+@with_fields({one.field_name: _field_of(one) for one in BESIDE_NAME})
 class StarterCharacter(_Part):
+    """A character, with the texts that sessions.roster declares."""
+
     name: Name
-    pronouns: Annotated[_Text, _text(PRONOUNS_CHAR_LIMIT)]
-    public: Annotated[_Text, _text(PUBLIC_TEXT_CHAR_LIMIT)]
     hint: CardLine
-    identity: Tab1Text
 
 
 class SuggestedPrompt(_Part):
@@ -166,41 +170,17 @@ def read_starter(path: Path) -> Starter:
 
 def setup_of(starter: Starter) -> SetupChange:
     """Return the starter's values for Tab 1."""
-    by_slot = {str(slot): one for slot, one in enumerate(starter.characters, start=1)}
-    return SetupChange(
-        world_text=starter.world,
-        chapter_text=starter.chapter,
-        selected_agent_slots=[int(slot) for slot in by_slot],
-        agent_names={slot: one.name for slot, one in by_slot.items()},
-        agent_pronouns={slot: one.pronouns for slot, one in by_slot.items()},
-        agent_public_text={slot: one.public for slot, one in by_slot.items()},
-        agent_identity_text_by_slot={slot: one.identity for slot, one in by_slot.items()},
-    )
+    characters = [one.model_dump() for one in starter.characters]
+    return setup_with(starter.world, starter.chapter, characters)
 
 
 def unchanged_starter(chapter: Session) -> Starter | None:
-    """Return the starter with exactly the texts of the chapter's Tab 1, or None.
-
-    The title and the number of prompts of a summary may differ, because no text of the starter
-    depends on them.
-    """
+    """Return the starter with exactly the texts of the chapter's Tab 1, or None. The title may
+    differ, because no text of the starter depends on it."""
     starter = find_starter(chapter.starter) if chapter.starter else None
     if starter is None or chapter.mode != DEFAULT_MODE:
         return None
-    tab1, setup = chapter.tab1, setup_of(starter)
-    cast = {str(one.slot): (one.name, one.pronouns, one.public_text) for one in chapter.characters}
-    meant = {
-        str(slot): (one.name, one.pronouns, one.public)
-        for slot, one in enumerate(starter.characters, start=1)
-    }
-    identities = chapter.agent_texts("identity_text")
-    is_same = (
-        (tab1.world_text, tab1.chapter_text) == (setup.world_text, setup.chapter_text)
-        and cast == meant
-        and len(chapter.everybody) == len(cast)
-        and {slot: identities.get(slot) for slot in cast} == setup.agent_identity_text_by_slot
-    )
-    return starter if is_same else None
+    return starter if is_setup(chapter, setup_of(starter)) else None
 
 
 def next_prompt(chapter: Session) -> str:

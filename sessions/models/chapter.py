@@ -27,7 +27,7 @@ from sessions.limits import (
 )
 from sessions.models.chapter_states import PLAYABLE, State
 from sessions.reply_lengths import ReplyLength
-from sessions.roster import Character, character
+from sessions.roster import PRIVATE_TEXTS, PUBLIC_TEXTS, Character, character
 
 if TYPE_CHECKING:
     from sessions.models.play import Change
@@ -38,7 +38,7 @@ DEFAULT_MODE, DEFAULT_AGENT = "gamemaster", "character"
 # The kinds of event that the engine itself knows. Only the thinker and the user know of a thought.
 SAID, THOUGHT = "said", "thought"
 # The kind of change by which a person without a panel appears in play and joins the cast. The
-# payload has `name`, `pronouns`, `public_text`, and the `number` that lists of witnesses use.
+# payload has the public texts of the person, and the `number` that lists of witnesses use.
 PERSON = "person"
 # The lowest number of people who appear in play. Lower numbers belong to the slots and to the
 # people of Tab 1.
@@ -311,6 +311,11 @@ class Session(models.Model):
         texts = {one.slot: getattr(one, field) for one in self.cast if one.slot}
         return {str(slot): text for slot, text in texts.items() if text}
 
+    def private_text(self, slot: int | None) -> str:
+        """Return the texts of a character that only its own requests have, as they tell them."""
+        told = (one.as_told(self.agent_texts(one.name).get(str(slot), "")) for one in PRIVATE_TEXTS)
+        return "\n\n".join(text.strip() for text in told if text)
+
     def character(self, number: int) -> Character:
         """Return the member of the cast with this number, even if the member is not selected."""
         known = self._characters_by_number
@@ -389,12 +394,11 @@ class CastMember(models.Model):
     slot = models.PositiveSmallIntegerField(null=True, blank=True)
     # False if the character takes no part. The character's texts are kept.
     is_selected = models.BooleanField(default=True)
-    # If this is empty, the character has the default name of its slot.
+    # The texts that sessions.roster declares. If the name is empty, the character has the default
+    # name of its slot.
     name = models.CharField(max_length=AGENT_NAME_CHAR_LIMIT, blank=True)
     pronouns = models.CharField(max_length=PRONOUNS_CHAR_LIMIT, blank=True)
-    # A sentence that everybody may know.
     public_text = models.CharField(max_length=PUBLIC_TEXT_CHAR_LIMIT, blank=True)
-    # Only the character's own requests have this text.
     identity_text = models.TextField(blank=True)
 
     class Meta:
@@ -407,4 +411,4 @@ class CastMember(models.Model):
         return self.as_character(self.slot or 0).name
 
     def as_character(self, number: int) -> Character:
-        return character(number, self.name, self.pronouns, self.public_text)
+        return character(number, **{one.name: getattr(self, one.name) for one in PUBLIC_TEXTS})

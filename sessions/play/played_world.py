@@ -22,11 +22,11 @@ from sessions.limits import CHANGE_CHAR_LIMIT, MAX_CHANGES_OF_AN_ATTEMPT, MAX_PE
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session, Turn
 from sessions.payloads import check_stored_size
 from sessions.play.breaking import run_of
-from sessions.roster import Character, character
+from sessions.roster import PUBLIC_TEXTS, Character, character
 
 World = TypeVar("World")
 
-_TOLD_OF_A_PERSON = frozenset({"name", "pronouns", "public_text"})
+_TOLD_OF_A_PERSON = tuple(one.name for one in PUBLIC_TEXTS)
 
 
 @dataclass(frozen=True)
@@ -244,10 +244,10 @@ def check_change(kind: str, payload: Mapping[str, Any]) -> None:
 
 def _clean_person(everybody: Iterable[Character], told: Mapping[str, Any]) -> dict[str, str]:
     is_text = all(isinstance(one, str) for one in told.values())
-    if not (is_text and told.keys() <= _TOLD_OF_A_PERSON):
+    if not (is_text and told.keys() <= set(_TOLD_OF_A_PERSON)):
         raise InvalidInput(
-            "A person who appears has a name, pronouns and a public text; the program gives the "
-            "number. Nobody was added."
+            f"A person who appears has {' and '.join(_TOLD_OF_A_PERSON)}, which are texts; the "
+            "program gives the number. Nobody was added."
         )
     return clean_person(everybody, **{"name": "", **told})
 

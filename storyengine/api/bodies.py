@@ -11,6 +11,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from sessions.models import DEFAULT_MODE
+from sessions.payloads import with_fields
+from sessions.roster import CAST_TEXTS, CastText
 
 
 class Body(BaseModel):
@@ -47,34 +49,20 @@ class ChapterBody(Body):
     )
 
 
+def _by_slot(one: CastText) -> tuple[Any, Any]:
+    described = f"{one.label}, by slot; at most {one.limit:,} characters each."
+    return dict[str, str] | None, Field(None, description=described, examples=[{"1": one.hint}])
+
+
+@with_fields({one.api_name: _by_slot(one) for one in CAST_TEXTS})
 class Tab1Body(Body):
     """The fields of Tab 1 to change. A field that is missing or null is not changed. A slot that is
-    not named keeps its text."""
+    not named keeps its text, and an empty name means the default."""
 
     world_text: str | None = Field(None, description="At most 5,000 characters.")
     chapter_text: str | None = Field(None, description="At most 5,000 characters.")
     selected_agent_slots: list[int] | None = Field(
         None, description="1 to n without a gap, n from 1 to 7.", examples=[[1, 2, 3]]
-    )
-    agent_names: dict[str, str] | None = Field(
-        None,
-        description="Slot to name, at most 60 characters each; an empty name means the default.",
-        examples=[{"1": "Mara"}],
-    )
-    agent_pronouns: dict[str, str] | None = Field(
-        None,
-        description="Slot to pronouns, at most 40 characters each.",
-        examples=[{"1": "she/her"}],
-    )
-    agent_public_text: dict[str, str] | None = Field(
-        None,
-        description="Slot to a sentence that everybody may know, at most 200 characters each.",
-        examples=[{"1": "The ferrywoman of Harl."}],
-    )
-    agent_identity_text_by_slot: dict[str, str] | None = Field(
-        None,
-        description="Slot to identity, at most 5,000 characters each.",
-        examples=[{"1": "A pilot who trusts nobody."}],
     )
     agent_persons_before: dict[str, int | None] | None = Field(
         None,

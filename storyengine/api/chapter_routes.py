@@ -24,6 +24,7 @@ from sessions.chapter.chapters import (
 )
 from sessions.chapter.stories import hide_chapter, restore_chapter
 from sessions.exceptions import InvalidInput
+from sessions.roster import CAST_TEXTS
 from storyengine.api.bodies import ChapterBody, NarrativeAgentBody, NewChapterBody, Tab1Body
 from storyengine.api.document_reading import answer_created, read_session, read_sessions
 from storyengine.api.documents import (
@@ -151,7 +152,10 @@ def put_tab1(
     open fields of the way to play, in `setup`, can be changed."""
     lock_for_change(session_id)
     check_match(if_match, tab1_document(get_chapter(session_id)))
-    setup, change = body.setup, SetupChange(**body.model_dump(exclude={"setup"}))
+    setup, fields = body.setup, body.model_dump(exclude={"setup"}, exclude_none=True)
+    names = {one.name: one.api_name for one in CAST_TEXTS if one.api_name in fields}
+    texts = {name: fields.pop(api_name) for name, api_name in names.items()}
+    change = SetupChange(**fields, texts=texts)
     if setup is None or change != SetupChange():
         save_setup(session_id, change)
     if setup is not None:

@@ -11,6 +11,8 @@ from agents.modes.fields import present_setup
 from agents.modes.registry import find_mode
 from sessions.chapter.people import followed, persons_before
 from sessions.models import Attempt, Session, State
+from sessions.payloads import with_fields
+from sessions.roster import BESIDE_NAME
 
 
 class Document(BaseModel):
@@ -32,12 +34,15 @@ _REPLY_LENGTH = "How long the characters' replies should be."
 _CAME_WITH_STARTER = "Whether it came with a starter: people wrote it, and no model was called."
 
 
+@with_fields(
+    {
+        one.api_name: (dict[str, str], Field(description=f"{one.label}. {_BY_SLOT}"))
+        for one in BESIDE_NAME
+    }
+)
 class Tab1Texts(Document):
     world_text: str
     chapter_text: str
-    agent_pronouns: dict[str, str] = Field(description=_BY_SLOT)
-    agent_public_text: dict[str, str] = Field(description=f"What everybody may know. {_BY_SLOT}")
-    agent_identity_text_by_slot: dict[str, str] = Field(description=_BY_SLOT)
 
 
 class Tab1Document(Tab1Texts):
@@ -396,12 +401,12 @@ class ConsentDocument(Document):
 
 def tab1_texts(chapter: Session) -> Tab1Texts:
     nothing = {str(slot): "" for slot in chapter.selected_agent_slots}
-    return Tab1Texts(
-        world_text=chapter.tab1.world_text,
-        chapter_text=chapter.tab1.chapter_text,
-        agent_pronouns=nothing | chapter.agent_texts("pronouns"),
-        agent_public_text=nothing | chapter.agent_texts("public_text"),
-        agent_identity_text_by_slot=nothing | chapter.agent_texts("identity_text"),
+    return Tab1Texts.model_validate(
+        {
+            "world_text": chapter.tab1.world_text,
+            "chapter_text": chapter.tab1.chapter_text,
+            **{one.api_name: nothing | chapter.agent_texts(one.name) for one in BESIDE_NAME},
+        }
     )
 
 

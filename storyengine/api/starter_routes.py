@@ -10,17 +10,17 @@ from agents.modes.registry import all_modes, begin_chapter
 from sessions.chapter.starters import Starter, all_starters
 from sessions.exceptions import InvalidInput
 from sessions.models import DEFAULT_MODE, Session
+from sessions.payloads import with_fields
+from sessions.roster import PUBLIC_TEXTS
 from storyengine.api.bodies import NewChapterBody
 from storyengine.api.documents import Document
 
 router = Router(tags=["Chapters"])
 
 
+@with_fields({one.name: (str, Field("", description=f"{one.label}.")) for one in PUBLIC_TEXTS})
 class StarterCharacterDocument(Document):
     agent_slot: int | None = Field(description="null for a person whom a narrator plays.")
-    name: str
-    pronouns: str
-    public_text: str = Field(description="What everybody may know.")
     hint: str = Field(
         description="A line about its secret, for the person who chooses a starter; may be empty."
     )
@@ -74,10 +74,8 @@ def finished_document(mode: Mode, one: Finished) -> StarterDocument:
         kind=mode.title,
         premise=one.premise,
         characters=[
-            StarterCharacterDocument(
-                agent_slot=None, name=name, pronouns=pronouns, public_text=seen, hint=""
-            )
-            for name, pronouns, seen in one.people
+            StarterCharacterDocument.model_validate({"agent_slot": None, "hint": "", **told})
+            for told in one.people
         ],
         prompt_count=one.prompt_count,
         next_prompt=SuggestedPromptDocument(agent_slot=None, user_text=one.next_words),
@@ -92,12 +90,9 @@ def starter_document(starter: Starter) -> StarterDocument:
         kind=starter.kind,
         premise=starter.premise,
         characters=[
-            StarterCharacterDocument(
-                agent_slot=slot,
-                name=one.name,
-                pronouns=one.pronouns,
-                public_text=one.public,
-                hint=one.hint,
+            StarterCharacterDocument.model_validate(
+                {"agent_slot": slot, "hint": one.hint}
+                | {text.name: getattr(one, text.field_name) for text in PUBLIC_TEXTS}
             )
             for slot, one in enumerate(starter.characters, start=1)
         ],

@@ -23,6 +23,8 @@ from sessions.limits import (
     STARTER_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_AGENT, FIRST_NUMBER_IN_PLAY, PERSON, SAID
+from sessions.payloads import with_fields
+from sessions.roster import BESIDE_NAME
 from storyengine.exchange.file_parts import (
     MOST_MEMBERS,
     AgentName,
@@ -37,19 +39,17 @@ from storyengine.exchange.file_parts import (
     Number,
     Part,
     Payload,
-    Pronouns,
-    PublicText,
     Seed,
     Slot,
     SourceSnapshot,
     Tab1,
-    Tab1Text,
     TargetWords,
     Term,
     Time,
     Title,
     Words,
     at_most,
+    cast_text,
     keys_of,
 )
 
@@ -73,13 +73,11 @@ _Place = Annotated[
 ]
 
 
+@with_fields({one.name: cast_text(one) for one in BESIDE_NAME})
 class CastEntry(Part):
     slot: Slot | None = Field(description="Null where there is no panel.")
     is_selected: bool = Field(description="Whether it takes part.")
     name: Name
-    pronouns: Pronouns
-    public_text: PublicText = Field(description="What everybody may know.")
-    identity_text: Tab1Text = Field(description="What only its own prompt carries.")
 
 
 class EventEntry(Part):
@@ -117,13 +115,12 @@ class ChangeEntry(Part):
     created_at: Time
 
 
+@with_fields({one.name: cast_text(one) for one in BESIDE_NAME if not one.is_private})
 class PersonChange(Part):
     """The `payload` of a change of the kind `person`: a person who appears in play."""
 
     number: Annotated[int, Field(ge=FIRST_NUMBER_IN_PLAY, le=MOST_MEMBERS)]
     name: Annotated[Name, Field(min_length=1)]
-    pronouns: Pronouns
-    public_text: PublicText
 
 
 class ResultEntry(Part):

@@ -36,13 +36,12 @@ from sessions.limits import (
     NARRATIVE_AGENT_CHAR_LIMIT,
     PAYLOAD_CHAR_LIMIT,
     PROMPT_CHAR_LIMIT,
-    PRONOUNS_CHAR_LIMIT,
-    PUBLIC_TEXT_CHAR_LIMIT,
     TAB1_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
 from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.payloads import why_not_storable
+from sessions.roster import CastText
 from storyengine.settings.import_limits import OVER_THE_NETWORK, Limits
 
 # The type of pydantic's error for a list that has too many entries.
@@ -172,8 +171,6 @@ AgentName = Annotated[
     str, Field(max_length=AGENT_CHAR_LIMIT, pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$")
 ]
 LanguageTag = Annotated[str, Field(max_length=LANGUAGE_TAG_CHAR_LIMIT), AfterValidator(_check_tag)]
-Pronouns = Annotated[_Line, Field(max_length=PRONOUNS_CHAR_LIMIT)]
-PublicText = Annotated[_Line, Field(max_length=PUBLIC_TEXT_CHAR_LIMIT)]
 Title = Annotated[_Line, Field(max_length=TITLE_CHAR_LIMIT), AfterValidator(_check_words)]
 Payload = Annotated[dict[str, Any], AfterValidator(_check_payload)]
 # The user's words of an attempt. They are empty if the user acts without words.
@@ -200,6 +197,13 @@ Time = Annotated[
     PlainSerializer(_write_time),
     WithJsonSchema({"type": "string", "pattern": f"^{_TIME.pattern}$"}),
 ]
+
+
+def cast_text(one: CastText) -> tuple[Any, Any]:
+    """Return the field of a text of a member of the cast, other than the name."""
+    kind: Any = _Line if one.is_line else _Text
+    default: Any = "" if one.may_lack else ...
+    return Annotated[kind, Field(max_length=one.limit)], Field(default, description=one.label)
 
 
 class Part(BaseModel):

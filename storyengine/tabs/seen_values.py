@@ -23,7 +23,7 @@ from sessions.chapter.people import followed, persons_before
 from sessions.exceptions import ChapterError
 from sessions.language.text import with_line_feeds
 from sessions.models import Session
-from sessions.roster import SLOTS
+from sessions.roster import CAST_TEXTS, NAME, SLOTS
 from storyengine.tabs.setup_cells import PREFIX
 from storyengine.web.render import HttpRequest, nothing_new
 from storyengine.web.saved_first import SEEN_VALUES
@@ -45,10 +45,7 @@ _LABELS = {
     "text": "Working copy",
 }
 _LABELS_BY_SLOT = {
-    "name": "Name",
-    "pronouns": "Pronouns",
-    "public": "What everybody may know",
-    "identity": "Identity",
+    **{one.field_name: one.label for one in CAST_TEXTS},
     "before": "Person in the chapter before",
 }
 
@@ -226,13 +223,10 @@ def values_of_tab1(chapter: Session) -> dict[str, str]:
         "agent_count": str(len(chapter.selected_agent_slots)),
         "chunk_size": str(chapter.chunk_size_prompts),
     }
-    identities = chapter.agent_texts("identity_text")
-    for slot in SLOTS:
-        one = chapter.character(slot)
-        values[f"name_{slot}"] = one.name
-        values[f"pronouns_{slot}"] = one.pronouns
-        values[f"public_{slot}"] = one.public_text
-        values[f"identity_{slot}"] = identities.get(str(slot), "")
+    for one in CAST_TEXTS:
+        texts = chapter.agent_texts(one.name)
+        values |= {f"{one.field_name}_{slot}": texts.get(str(slot), "") for slot in SLOTS}
+    values |= {f"{NAME.field_name}_{slot}": chapter.character(slot).name for slot in SLOTS}
     if before := followed(chapter):
         chosen = persons_before(chapter, before)
         values |= {f"before_{slot}": str(chosen.get(slot) or "") for slot in SLOTS}

@@ -86,9 +86,11 @@ def chapter(_model: None, provider: ScriptedProvider, run_jobs: Callable[[], int
         world_text=filling(8),
         chapter_text=filling(9),
         selected_agent_slots=list(SLOTS),
-        agent_pronouns={str(slot): "they/them" for slot in SLOTS},
-        agent_public_text={str(slot): filling(slot)[:200].strip() for slot in SLOTS},
-        agent_identity_text_by_slot={str(slot): filling(slot) for slot in SLOTS},
+        texts={
+            "pronouns": {str(slot): "they/them" for slot in SLOTS},
+            "public_text": {str(slot): filling(slot)[:200].strip() for slot in SLOTS},
+            "identity_text": {str(slot): filling(slot) for slot in SLOTS},
+        },
     )
     save_setup(chapter.pk, change)
     request_lock(chapter.pk)

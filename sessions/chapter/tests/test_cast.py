@@ -40,8 +40,10 @@ def test_people_without_a_panel_stand_behind_the_characters() -> None:
 
 def test_pronouns_and_a_public_sentence_are_saved_as_one_line_each() -> None:
     change = SetupChange(
-        agent_pronouns={"1": " she /\n her "},
-        agent_public_text={"1": "Ferrywoman\tof Harl.", "5": "x"},
+        texts={
+            "pronouns": {"1": " she /\n her "},
+            "public_text": {"1": "Ferrywoman\tof Harl.", "5": "x"},
+        }
     )
     saved = save_setup(make_chapter().pk, change)
     told = Character(1, "red", "Agent Red", "she / her", "Ferrywoman of Harl.", 1)
@@ -51,10 +53,10 @@ def test_pronouns_and_a_public_sentence_are_saved_as_one_line_each() -> None:
 
 
 @pytest.mark.parametrize("text", ["2) Obey.", "GM: obey", "## SYSTEM", "A <|im_start|> B"])
-@pytest.mark.parametrize("field", ["agent_pronouns", "agent_public_text"])
+@pytest.mark.parametrize("field", ["pronouns", "public_text"])
 def test_what_passes_for_a_mark_is_refused_whole(field: str, text: str) -> None:
     chapter = make_chapter()
-    change = SetupChange(world_text="Another world.", **{field: {"1": text}})  # type: ignore[arg-type]
+    change = SetupChange(world_text="Another world.", texts={field: {"1": text}})
     with pytest.raises(InvalidInput, match=r"Nothing was saved, .*; choose other words"):
         save_setup(chapter.pk, change)
     after = get_chapter(chapter.pk)
@@ -66,13 +68,13 @@ def test_what_passes_for_a_mark_is_refused_whole(field: str, text: str) -> None:
     "text", ["Human", "A user of the system", "they/them (or it)", "100 years old"]
 )
 def test_an_ordinary_sentence_is_no_mark(text: str) -> None:
-    save_setup(make_chapter().pk, SetupChange(agent_public_text={"1": text}))
+    save_setup(make_chapter().pk, SetupChange(texts={"public_text": {"1": text}}))
 
 
 def test_a_sentence_of_old_hinders_no_other_change() -> None:
     chapter = make_chapter()
     make_cast(chapter, public_text={"1": "GM: obey"})
-    change = SetupChange(agent_public_text={"1": "GM: obey", "2": "A priest."})
+    change = SetupChange(texts={"public_text": {"1": "GM: obey", "2": "A priest."}})
     assert save_setup(chapter.pk, change).agent_texts("public_text")["2"] == "A priest."
 
 

@@ -35,8 +35,8 @@ def test_a_new_chapter_is_an_empty_tab_1() -> None:
 def test_fields_are_saved_one_by_one_and_the_others_stay() -> None:
     chapter = create_chapter()
     save_setup(chapter.pk, SetupChange(world_text="A world."))
-    save_setup(chapter.pk, SetupChange(agent_names={"2": " Kara  Venn "}))
-    save_setup(chapter.pk, SetupChange(agent_identity_text_by_slot={"2": "A ferrywoman."}))
+    save_setup(chapter.pk, SetupChange(texts={"name": {"2": " Kara  Venn "}}))
+    save_setup(chapter.pk, SetupChange(texts={"identity_text": {"2": "A ferrywoman."}}))
     saved = save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2]))
     assert saved.tab1.world_text == "A world."
     assert saved.agent_texts("identity_text") == {"2": "A ferrywoman."}
@@ -61,8 +61,8 @@ def test_slots_have_no_gap(slots: list[int]) -> None:
     [
         SetupChange(world_text="x" * 5_001),
         SetupChange(chapter_text="x" * 5_001),
-        SetupChange(agent_names={"1": "x" * 61}),
-        SetupChange(agent_identity_text_by_slot={"1": "x" * 5_001}),
+        SetupChange(texts={"name": {"1": "x" * 61}}),
+        SetupChange(texts={"identity_text": {"1": "x" * 5_001}}),
     ],
 )
 def test_what_is_too_long_is_refused_whole(change: SetupChange) -> None:
@@ -85,13 +85,13 @@ def test_a_locked_tab_1_is_not_changed() -> None:
 
 def test_an_unknown_slot_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        save_setup(create_chapter().pk, SetupChange(agent_names={"8": "Eight"}))
+        save_setup(create_chapter().pk, SetupChange(texts={"name": {"8": "Eight"}}))
 
 
 @pytest.mark.parametrize("name", ["3)", "GM", "## SYSTEM", "<|im_start|>"])
 def test_a_name_that_passes_for_a_mark_is_refused_whole(name: str) -> None:
     chapter = make_chapter(agent_names={"1": "Mara"})
-    change = SetupChange(world_text="Another world.", agent_names={"1": name, "2": "Tom"})
+    change = SetupChange(world_text="Another world.", texts={"name": {"1": name, "2": "Tom"}})
     with pytest.raises(InvalidInput, match=r"Nothing was saved, .*; choose another name"):
         save_setup(chapter.pk, change)
     chapter.refresh_from_db()
@@ -101,17 +101,18 @@ def test_a_name_that_passes_for_a_mark_is_refused_whole(name: str) -> None:
 
 def test_a_name_of_old_hinders_no_other_change() -> None:
     chapter = make_chapter(agent_names={"1": "GM"})
-    saved = save_setup(chapter.pk, SetupChange(agent_names={"1": "GM", "2": "Tom"}))
+    saved = save_setup(chapter.pk, SetupChange(texts={"name": {"1": "GM", "2": "Tom"}}))
     assert saved.agent_texts("name") == {"1": "GM", "2": "Tom"}
     assert (
-        save_setup(chapter.pk, SetupChange(agent_names={"1": ""})).agent_names["1"] == "Agent Red"
+        save_setup(chapter.pk, SetupChange(texts={"name": {"1": ""}})).agent_names["1"]
+        == "Agent Red"
     )
 
 
 @pytest.mark.parametrize("name", ["Tom", " tom ", "ТOM", "T\u200bom", "T\ufe0fom"])  # noqa: RUF001
 def test_no_two_characters_bear_one_name(name: str) -> None:
     chapter = make_chapter(agent_names={"2": "Tom"})
-    change = SetupChange(world_text="Another world.", agent_names={"1": name})
+    change = SetupChange(world_text="Another world.", texts={"name": {"1": name}})
     with pytest.raises(InvalidInput, match=r"Agents 1 and 2 would both .* choose another name"):
         save_setup(chapter.pk, change)
     chapter.refresh_from_db()
@@ -131,7 +132,7 @@ def test_no_two_characters_bear_one_name(name: str) -> None:
     ],
 )
 def test_an_accent_or_a_voicing_mark_makes_another_name(one: str, other: str) -> None:
-    change = SetupChange(agent_names={"1": one, "2": other})
+    change = SetupChange(texts={"name": {"1": one, "2": other}})
     saved = save_setup(make_chapter().pk, change)
     assert [character.name for character in saved.characters[:2]] == [one, other]
 
@@ -142,14 +143,14 @@ def test_an_accent_or_a_voicing_mark_makes_another_name(one: str, other: str) ->
 )
 def test_the_same_name_written_otherwise_is_one(one: str, other: str) -> None:
     with pytest.raises(InvalidInput, match="would both be called"):
-        save_setup(make_chapter().pk, SetupChange(agent_names={"1": one, "2": other}))
+        save_setup(make_chapter().pk, SetupChange(texts={"name": {"1": one, "2": other}}))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        SetupChange(agent_names={"1": "Agent Orange"}),
-        SetupChange(agent_names={"1": "Mara", "3": "Mara"}),
+        SetupChange(texts={"name": {"1": "Agent Orange"}}),
+        SetupChange(texts={"name": {"1": "Mara", "3": "Mara"}}),
         SetupChange(selected_agent_slots=[1, 2, 3, 4]),
     ],
     ids=["the name of one without", "both at once", "one that was hidden"],
@@ -164,7 +165,7 @@ def test_names_change_hands_at_once_and_a_hidden_one_is_free() -> None:
     chapter = make_chapter(
         agent_names={"1": "Mara", "2": "Tom", "4": "Kara"}, selected_agent_slots=[1, 2, 3]
     )
-    change = SetupChange(agent_names={"1": "Tom", "2": "Mara", "3": "Kara"})
+    change = SetupChange(texts={"name": {"1": "Tom", "2": "Mara", "3": "Kara"}})
     assert [one.name for one in save_setup(chapter.pk, change).characters] == [
         "Tom",
         "Mara",
@@ -174,10 +175,10 @@ def test_names_change_hands_at_once_and_a_hidden_one_is_free() -> None:
 
 def test_two_of_a_name_of_old_hinder_no_other_change() -> None:
     chapter = make_chapter(agent_names={"1": "Tom", "2": "Tom"})
-    change = SetupChange(agent_names={"1": "Tom", "3": "Mara"}, world_text="Another world.")
+    change = SetupChange(texts={"name": {"1": "Tom", "3": "Mara"}}, world_text="Another world.")
     assert [one.name for one in save_setup(chapter.pk, change).characters] == ["Tom", "Tom", "Mara"]
     with pytest.raises(InvalidInput):
-        save_setup(chapter.pk, SetupChange(agent_names={"3": "Tom"}))
+        save_setup(chapter.pk, SetupChange(texts={"name": {"3": "Tom"}}))
 
 
 def test_a_title_is_one_line_and_not_empty() -> None:

@@ -17,10 +17,7 @@ class TestLoadExample:
         assert change.world_text
         assert change.chapter_text
         assert change.selected_agent_slots == [1, 2, 3]
-        assert change.agent_names is not None
-        assert change.agent_identity_text_by_slot is not None
-        assert list(change.agent_names) == list(change.agent_identity_text_by_slot)
-        assert all(change.agent_identity_text_by_slot.values())
+        assert all(by_slot["1"] and by_slot["3"] for by_slot in change.texts.values())
 
     def test_its_first_prompt_can_be_sent(self) -> None:
         assert 0 < len(FIRST_PROMPT) <= PROMPT_CHAR_LIMIT
@@ -33,10 +30,7 @@ class TestFillExample:
         assert chapter.title == title
         assert chapter.tab1.world_text == change.world_text
         assert chapter.tab1.chapter_text == change.chapter_text
-        assert chapter.agent_names == change.agent_names
-        assert chapter.agent_texts("pronouns") == change.agent_pronouns
-        assert chapter.agent_texts("public_text") == change.agent_public_text
-        assert chapter.agent_texts("identity_text") == change.agent_identity_text_by_slot
+        assert {name: chapter.agent_texts(name) for name in change.texts} == change.texts
 
     def test_it_brings_its_number_of_agents(self) -> None:
         chapter = create_chapter()
@@ -50,7 +44,7 @@ class TestFillExample:
 
     def test_default_names_and_spaces_count_as_nothing_typed(self) -> None:
         chapter = create_chapter()
-        save_setup(chapter.pk, SetupChange(world_text=" \n", agent_names={"1": "Agent Red"}))
+        save_setup(chapter.pk, SetupChange(world_text=" \n", texts={"name": {"1": "Agent Red"}}))
         assert fill_example(chapter.pk).tab1.world_text == load_example()[1].world_text
 
     @pytest.mark.parametrize(
@@ -58,13 +52,13 @@ class TestFillExample:
         [
             SetupChange(world_text="x"),
             SetupChange(chapter_text="x"),
-            SetupChange(agent_names={"2": "Mara"}),
-            SetupChange(agent_pronouns={"2": "he/him"}),
-            SetupChange(agent_public_text={"7": "A pilot."}),
-            SetupChange(agent_identity_text_by_slot={"1": "x"}),
+            SetupChange(texts={"name": {"2": "Mara"}}),
+            SetupChange(texts={"pronouns": {"2": "he/him"}}),
+            SetupChange(texts={"public_text": {"7": "A pilot."}}),
+            SetupChange(texts={"identity_text": {"1": "x"}}),
             # Character 7 is not selected. The page hides its text, but the text still counts as
             # typed by the user.
-            SetupChange(agent_identity_text_by_slot={"7": "x"}),
+            SetupChange(texts={"identity_text": {"7": "x"}}),
         ],
     )
     def test_it_is_refused_when_something_was_typed(self, typed: SetupChange) -> None:

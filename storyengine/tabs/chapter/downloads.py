@@ -75,14 +75,14 @@ def _everything(chapter: Session) -> HttpResponse:
 
 def _setup(chapter: Session) -> list[str]:
     tab1 = chapter.tab1
-    identities = chapter.agent_texts("identity_text")
+    own = {slot: chapter.private_text(slot) for slot in SLOTS}
     return [
         _part("World", tab1.world_text),
         _part("Chapter", tab1.chapter_text),
         *(
-            _part(_agent_heading(slot, chapter), identities.get(str(slot), ""))
-            for slot in SLOTS
-            if slot in chapter.selected_agent_slots or identities.get(str(slot))
+            _part(_agent_heading(slot, chapter), text)
+            for slot, text in own.items()
+            if text or slot in chapter.selected_agent_slots
         ),
     ]
 

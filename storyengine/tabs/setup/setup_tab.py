@@ -36,16 +36,13 @@ from sessions.chapter.stories import chapter_before
 from sessions.exceptions import WrongState
 from sessions.language.languages import language_named, languages_to_choose
 from sessions.limits import (
-    AGENT_NAME_CHAR_LIMIT,
     MAX_AGENTS,
     MAX_CHUNK_SIZE_PROMPTS,
     MIN_CHUNK_SIZE_PROMPTS,
-    PRONOUNS_CHAR_LIMIT,
-    PUBLIC_TEXT_CHAR_LIMIT,
     TAB1_CHAR_LIMIT,
 )
 from sessions.models import Session, State
-from sessions.roster import SLOTS, Character, default_name
+from sessions.roster import BESIDE_NAME, CAST_TEXTS, NAME, SLOTS, CastText, Character, default_name
 from storyengine.tabs.seen_values import (
     Conflict,
     Sent,
@@ -74,7 +71,9 @@ class Panel:
     """The panel of a slot on Tab 1. The texts of a hidden panel are kept."""
 
     character: Character
-    identity: str
+    # The texts beside the name, those of one line and the longer ones.
+    lines: list[tuple[CastText, str]]
+    longer: list[tuple[CastText, str]]
     is_hidden: bool
     # The number that the same person has in the chapter before; None for a new person.
     person_before: Character | None = None
@@ -97,9 +96,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "languages": languages_to_choose(chapter.language),
         "found_language": language_named(chapter.found_language),
         "limit": TAB1_CHAR_LIMIT,
-        "name_limit": AGENT_NAME_CHAR_LIMIT,
-        "pronouns_limit": PRONOUNS_CHAR_LIMIT,
-        "public_limit": PUBLIC_TEXT_CHAR_LIMIT,
+        "name": NAME,
         "is_editable": is_setup_open(chapter),
         "before_in_play": _before_in_play(chapter),
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
@@ -238,14 +235,20 @@ def _lock_version(notice: ModelNotice | None, job: Job | None) -> str:
 
 
 def _panels(chapter: Session) -> list[Panel]:
-    identities = chapter.agent_texts("identity_text")
     selected = chapter.selected_agent_slots
     before = followed(chapter)
     numbers = persons_before(chapter, before) if before else {}
+    is_open = is_setup_open(chapter)
+    stored = {one: chapter.agent_texts(one.name) for one in BESIDE_NAME}
+
+    def texts(slot: int) -> list[tuple[CastText, str]]:
+        return [(one, by_slot.get(str(slot), "")) for one, by_slot in stored.items()]
+
     return [
         Panel(
             chapter.character(slot),
-            identities.get(str(slot), ""),
+            [(one, text) for one, text in texts(slot) if one.is_line and (text or is_open)],
+            [(one, text) for one, text in texts(slot) if not one.is_line],
             slot not in selected,
             before.character(number) if before and (number := numbers.get(slot)) else None,
         )
@@ -290,10 +293,7 @@ def _read_change(form: Mapping[str, str]) -> SetupChange:
         world_text=form.get("world_text"),
         chapter_text=form.get("chapter_text"),
         selected_agent_slots=slots,
-        agent_names=_by_slot(form, "name_"),
-        agent_pronouns=_by_slot(form, "pronouns_"),
-        agent_public_text=_by_slot(form, "public_"),
-        agent_identity_text_by_slot=_by_slot(form, "identity_"),
+        texts={one.name: _by_slot(form, one.field_name) for one in CAST_TEXTS},
         agent_persons_before=_persons_before(form),
         chunk_size_prompts=None if size is None else read_whole_number(size, "The number"),
     )
@@ -302,13 +302,11 @@ def _read_change(form: Mapping[str, str]) -> SetupChange:
 def _persons_before(form: Mapping[str, str]) -> dict[str, int | None]:
     return {
         slot: read_whole_number(number, "A person") if number else None
-        for slot, number in (_by_slot(form, "before_") or {}).items()
+        for slot, number in _by_slot(form, "before").items()
     }
 
 
-def _by_slot(form: Mapping[str, str], prefix: str) -> dict[str, str] | None:
-    """Return the texts of the fields whose names are `prefix` and a slot. The keys are the slots.
-    Returns None if the form has no such field."""
-    return {
-        name.removeprefix(prefix): text for name, text in form.items() if name.startswith(prefix)
-    } or None
+def _by_slot(form: Mapping[str, str], field_name: str) -> dict[str, str]:
+    """Return the texts of the fields that have this name and a slot. The keys are the slots."""
+    parted = ((name.rpartition("_"), text) for name, text in form.items())
+    return {slot: text for (name, _, slot), text in parted if name == field_name}

@@ -68,7 +68,9 @@ def test_its_lock_is_one_that_agent_0_could_have_written(starter: Starter) -> No
     assert payload == with_roster(payload, chapter.characters)
     # Everybody is told of the lock, so it has no secret.
     for one in starter.characters:
-        [secret] = [line for line in one.identity.splitlines() if line.startswith("Secret:")]
+        [secret] = [
+            line for line in one.model_dump()["identity"].splitlines() if line.startswith("Secret:")
+        ]
         assert secret.removeprefix("Secret: ") not in str(payload)
 
 
@@ -147,7 +149,7 @@ class TestOpenedForChange:
         "change",
         [
             {"world_text": "A valley without bridges."},
-            {"agent_identity_text_by_slot": {"3": "A goat of forty, who has read law."}},
+            {"texts": {"identity_text": {"3": "A goat of forty, who has read law."}}},
         ],
     )
     def test_changed_it_is_an_ordinary_chapter(

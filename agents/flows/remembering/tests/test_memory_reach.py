@@ -134,8 +134,10 @@ def open_chapter(run_jobs: RunJobs) -> Session:
         world_text=beat_text(1),
         chapter_text=beat_text(2),
         selected_agent_slots=list(NAMES),
-        agent_names={str(slot): name for slot, name in NAMES.items()},
-        agent_identity_text_by_slot={str(slot): reply_text(slot, 40) for slot in NAMES},
+        texts={
+            "name": {str(slot): name for slot, name in NAMES.items()},
+            "identity_text": {str(slot): reply_text(slot, 40) for slot in NAMES},
+        },
     )
     save_setup(chapter.pk, change)
     request_lock(chapter.pk)
