@@ -10,6 +10,7 @@ from django.test import Client
 from explorer.setup import Exploration, exploration_of
 from sessions.models import Session
 from storyengine.tabs.tests.reading import fields_of, get_page
+from testing.refusals import NOTHING_CHANGED
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +63,7 @@ def test_a_scenario_file_over_the_limit_is_refused_on_the_page(
     file = SimpleUploadedFile("scenario.json", b" " * 1_000_001)
     answer = client.post(f"/modes/explorer/{chapter.pk}/scenario/import", {"file": file})
     assert answer.status_code == 413
-    assert "Nothing was changed." in answer.content.decode()
+    assert NOTHING_CHANGED in answer.content.decode()
 
 
 def test_what_is_gone_already_is_refused_and_changes_nothing(

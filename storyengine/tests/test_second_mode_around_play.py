@@ -35,6 +35,7 @@ from sessions.tests.factories import act, add_prompts, make_active_chapter
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.importing import import_chapter
+from testing.refusals import NOTHING_CHANGED
 
 pytestmark = pytest.mark.django_db
 
@@ -125,7 +126,7 @@ class TestSetup:
         answer = call(client, "put", f"/{key}/setup", body)
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["loc"] == loc
-        assert "Nothing was changed" in answer.json()["detail"]
+        assert NOTHING_CHANGED in answer.json()["detail"]
         assert call(client, "get", f"/{key}/setup").json() == AUTUMN
 
     def test_a_mode_without_one_takes_none(self, client: Client) -> None:

@@ -31,6 +31,7 @@ from storyengine.tests.playing_the_lighthouse import htmx as htmx
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 from storyengine.tests.playing_the_lighthouse import played
 from storyengine.tests.playing_the_lighthouse import scripted as scripted
+from testing.refusals import NOTHING_CHANGED
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("scripted")]
 
@@ -93,7 +94,7 @@ class TestCells:
             ("setup.rules", "a" * 201, "rules: is longer than 200 characters."),
             ("setup.lamps.0.name", "", "lamps[0].name: must not be empty."),
             ("setup.lamps", "north", "lamps: must be a list."),
-            ("setup.rules", "a\0b", "Nothing was changed"),
+            ("setup.rules", "a\0b", NOTHING_CHANGED),
             ("setup.lamps.1.name", "south", "lamps.1.name: there is no such field."),
             ("setup.lamps.-1.name", "south", "lamps.-1.name: there is no such field."),
             (f"setup.lamps.{'9' * 400}.name", "south", "there is no such field."),

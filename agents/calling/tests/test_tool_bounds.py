@@ -43,6 +43,7 @@ from agents.prompting.tools import (
 from agents.tests.calling import LONG
 from sessions.models import Session
 from sessions.tests.factories import add_attempt, make_active_chapter
+from testing.refusals import TOOL_FAILED
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
 
@@ -184,7 +185,7 @@ class TestAgency:
         assert (context.chapter_id, context.reader) == (world.chapter.pk, 2)
         assert set(context.readable) == {"places", "seen", "title"}
         assert context.readable["title"] == world.chapter.title
-        assert sentences(world.steps) == ["The tool failed and changed nothing. Go on without it."]
+        assert sentences(world.steps) == [TOOL_FAILED]
 
     def test_django_refuses_a_tool_every_query(
         self, world: World, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
@@ -202,7 +203,7 @@ class TestAgency:
         tools = [Tool("ask", "A.", ToolArguments, ask), Tool("delete", "D.", ToolArguments, delete)]
         provider.enqueue(says("native", "", ("ask", {}), ("delete", {})), "Yes.")
         world.write(explorer(*tools))
-        failed = "The tool failed and changed nothing. Go on without it."
+        failed = TOOL_FAILED
         assert sentences(world.steps) == [failed, failed]
         lines = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
         assert ["SynchronousOnlyOperation" in line for line in lines] == [True, True]

@@ -23,6 +23,7 @@ from agents.prompting.tools import (
     ToolResult,
 )
 from sessions.tests.factories import add_attempt
+from testing.refusals import TOOL_FAILED
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
 
@@ -242,7 +243,7 @@ class TestWhatCannotBeRun:
 
         provider.enqueue(says("native", "I try.", ("fail", {})), "I stay.")
         world.write(explorer(Tool("fail", "Fails.", ToolArguments, fail)))
-        assert sentences(world.steps) == ["The tool failed and changed nothing. Go on without it."]
+        assert sentences(world.steps) == [TOOL_FAILED]
         [line] = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
         assert "the tool fail failed" in line
         assert world.seen not in line

@@ -17,6 +17,7 @@ from memory.tests.factories import add_delta, write_delta
 from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
 from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from testing.refusals import NO_QUESTION
 
 pytestmark = pytest.mark.django_db
 
@@ -226,7 +227,7 @@ class TestWriteAnswer:
         assert block.json_payload["answers"] == QUESTION
 
     def test_what_memory_does_not_ask_cannot_be_answered(self, chapter: Session) -> None:
-        with pytest.raises(WrongState, match="no such question"):
+        with pytest.raises(WrongState, match=NO_QUESTION):
             write_answer(chapter.pk, "why not?", Answer.KEEP)
 
     def test_a_second_answer_is_refused_and_the_same_one_again_is_one(

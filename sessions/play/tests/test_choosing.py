@@ -20,6 +20,7 @@ from sessions.play.breaking import fail_attempt
 from sessions.play.committing import choose_attempt, commit_attempt, edit_reply, reply_of
 from sessions.record.chosen_events import attempts_at, chosen_events
 from sessions.tests.factories import add_attempt, add_prompts, add_reply, make_active_chapter
+from testing.refusals import ANOTHER_WAS_CHOSEN, PLAY_HAS_GONE_ON
 
 pytestmark = pytest.mark.django_db
 
@@ -76,9 +77,9 @@ def test_what_stands_in_the_way_of_a_choice(
 
 def test_only_the_latest_turn_can_change(chapter: Session) -> None:
     add_prompts(chapter, 1)
-    with pytest.raises(WrongState, match="play has gone on"):
+    with pytest.raises(WrongState, match=PLAY_HAS_GONE_ON):
         choose_attempt(chapter.pk, 2, first_at(chapter, 2).pk)
-    with pytest.raises(WrongState, match="play has gone on"):
+    with pytest.raises(WrongState, match=PLAY_HAS_GONE_ON):
         edit_reply(chapter.pk, 2, "Another text.")
 
 
@@ -131,7 +132,7 @@ def test_an_edit_of_a_reply_that_is_no_longer_chosen_is_refused(chapter: Session
     # reply.
     edit_reply(chapter.pk, 2, "By hand, later.", attempt_id=first.pk)
     other = add_reply(chapter, 2, "Again.")
-    with pytest.raises(WrongState, match="Another reply was chosen"):
+    with pytest.raises(WrongState, match=ANOTHER_WAS_CHOSEN):
         edit_reply(chapter.pk, 2, "Too late.", attempt_id=first.pk)
     assert chapter.turns.get(number=2).chosen == other
 

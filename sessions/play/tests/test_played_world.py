@@ -30,6 +30,7 @@ from sessions.play.played_world import (
     take_results,
 )
 from sessions.tests.factories import act, make_active_chapter
+from testing.refusals import USER_HAS_ACTED
 
 pytestmark = pytest.mark.django_db
 
@@ -284,7 +285,7 @@ class TestActs:
             lambda: open_trial(chapter.pk, source=chosen, changed_layer={}, submission_key="t2"),
         ]
         for refuse in refused:
-            with pytest.raises(WrongState, match="you have acted in the world since"):
+            with pytest.raises(WrongState, match=USER_HAS_ACTED):
                 refuse()
         assert world_of(chapter) == ["b", "c"]
         chapter.refresh_from_db()

@@ -11,6 +11,7 @@ from sessions.models import Session
 from storyengine.api.tests.calling import RunJobs, address, assert_problem, call, waited
 from storyengine.books.book import Book, book_of
 from storyengine.books.formats import FORMATS, Format
+from testing.refusals import DRAFTS_UNCHANGED
 
 pytestmark = pytest.mark.django_db
 
@@ -105,7 +106,7 @@ class TestRebuild:
         assert (response.status_code, len(response.json()["narrative_drafts"])) == (200, 2)
         failed = waited(built, f"{scene_of(built)}/rebuild", run_jobs)
         problem = assert_problem(failed, 502, "job-failed")
-        assert "Earlier drafts are unchanged." in problem["job"]["error"]
+        assert DRAFTS_UNCHANGED in problem["job"]["error"]
         assert NarrativeDraft.objects.count() == 2
 
     def test_a_key_makes_one_rebuild(

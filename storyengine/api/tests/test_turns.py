@@ -37,6 +37,7 @@ from storyengine.api.tests.calling import (
     in_loop,
     reply_is_running,
 )
+from testing.refusals import PLAY_HAS_GONE_ON, USER_HAS_ACTED
 
 pytestmark = pytest.mark.django_db
 
@@ -427,7 +428,7 @@ class TestWhenNothingCanChange:
     def test_after_play_has_gone_on(self, chapter: Session, act: Callable[[Session], Any]) -> None:
         add_prompts(chapter, 1)
         problem = assert_problem(act(chapter), 409, "wrong-state")
-        assert "play has gone on" in problem["detail"]
+        assert PLAY_HAS_GONE_ON in problem["detail"]
         assert told(chapter)[3] == "another reply"
 
     @pytest.mark.parametrize("fields", [{"state": "ENDED"}, {"is_ending": True}])
@@ -526,7 +527,4 @@ class TestTheWorld:
             call("POST", address(deep, "turns/1/choose"), chosen),
             call("POST", address(deep, "turns/1/edit"), {"text": "I stay."}),
         ):
-            assert (
-                "you have acted in the world since"
-                in assert_problem(answer, 409, "wrong-state")["detail"]
-            )
+            assert USER_HAS_ACTED in assert_problem(answer, 409, "wrong-state")["detail"]

@@ -33,6 +33,7 @@ from storyengine.settings.import_limits import (
     Limits,
     import_command,
 )
+from testing.refusals import IS_ARCHIVE
 
 pytestmark = pytest.mark.django_db
 
@@ -143,7 +144,7 @@ class TestImport:
             (lambda file: file[:-1], "is not JSON"),
             (lambda file: file.replace(b"I answer", b"I \\u0000answer"), "not text"),
             (lambda file: file.replace(b'"prompt_index":10,', b'"prompt_index":11,', 1), "must be"),
-            (lambda file: b"\x1f\x8b\x08" + file, "is an archive"),
+            (lambda file: b"\x1f\x8b\x08" + file, IS_ARCHIVE),
             (
                 lambda file: file.replace(b'"version":2', b'"version":3'),
                 "reads version 2",

@@ -34,6 +34,7 @@ from storyengine.exchange.tests.chapters import (
 )
 from storyengine.exchange.tests.test_large_imports import counts, let_lease_run_out
 from storyengine.settings.import_limits import OF_THE_OPERATOR
+from testing.refusals import NOTHING_KEPT
 
 pytestmark = pytest.mark.django_db
 
@@ -142,7 +143,7 @@ class TestHalfAFork:
         monkeypatch.setattr(
             storing_imports, "let_others_write", lambda _seconds: let_lease_run_out()
         )
-        with pytest.raises(storing_imports.ImportLost, match="Nothing was kept"):
+        with pytest.raises(storing_imports.ImportLost, match=NOTHING_KEPT):
             fork_chapter(origin.pk, 4)
         assert counts() == before
 

@@ -52,6 +52,7 @@ from storyengine.exchange.tests.chapters import (
     exported,
     make_whole_chapter,
 )
+from testing.refusals import NOT_BEGUN
 
 pytestmark = pytest.mark.django_db
 
@@ -232,7 +233,7 @@ class TestStates:
     @pytest.mark.parametrize("state", [State.DRAFT_TAB1, State.LOCKING])
     def test_before_it_has_begun_there_is_nothing_to_fork(self, state: State) -> None:
         origin = make_chapter(state=state)
-        with pytest.raises(WrongState, match="has not begun"):
+        with pytest.raises(WrongState, match=NOT_BEGUN):
             fork_chapter(origin.pk, 1)
         assert Session.everything.count() == 1
 

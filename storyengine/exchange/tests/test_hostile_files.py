@@ -14,6 +14,7 @@ from storyengine.exchange.file_errors import BadChapterFile, ChapterFileTooLarge
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.refusals import KINDS, SECRET, as_bytes, good_file, refusal
 from storyengine.settings.import_limits import OF_THE_OPERATOR, OVER_THE_NETWORK, Limits
+from testing.refusals import IS_ARCHIVE, NO_EXPORTED_CHAPTER
 
 pytestmark = pytest.mark.django_db
 
@@ -50,8 +51,8 @@ NOT_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
     "an image": (lambda: b"\x89PNG\r\n\x1a\n" + bytes(100), "not UTF-8 text (at byte 1)"),
     "NUL bytes": (lambda: bytes(1_000), "not JSON"),
     "a raw NUL": (lambda: b'{"title": "a\0b"}', "not JSON (at line 1, column 13)"),
-    "a zip": (a_zip, "is an archive"),
-    "a gzip": (lambda: b"\x1f\x8b\x08" + bytes(100), "is an archive"),
+    "a zip": (a_zip, IS_ARCHIVE),
+    "a gzip": (lambda: b"\x1f\x8b\x08" + bytes(100), IS_ARCHIVE),
     "a billion laughs": (a_billion_laughs, "not JSON (at line 1, column 1)"),
     "brackets": (lambda: b"[" * 100_000, "nested too deeply"),
     "closed brackets": (lambda: b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
@@ -73,9 +74,9 @@ NOT_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
         "more values than any chapter",
     ),
     "millions of objects": (lambda: b"[" + b"{}," * 5_000_000 + b"0]", "more values than"),
-    "a list": (lambda: b"[]", "is no exported chapter"),
-    "a number": (lambda: b"7", "is no exported chapter"),
-    "another program's": (lambda: b'{"format": "tavern", "version": 1}', "is no exported chapter"),
+    "a list": (lambda: b"[]", NO_EXPORTED_CHAPTER),
+    "a number": (lambda: b"7", NO_EXPORTED_CHAPTER),
+    "another program's": (lambda: b'{"format": "tavern", "version": 1}', NO_EXPORTED_CHAPTER),
 }
 
 

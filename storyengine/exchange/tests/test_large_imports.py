@@ -40,6 +40,7 @@ from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import long_chapter_file, make_whole_chapter
 from testing.program import wait_until
+from testing.refusals import NOTHING_KEPT
 
 KINDS = (Session, Tab1Inputs, CastMember, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 
@@ -323,7 +324,7 @@ class TestHalfAnImport:
         monkeypatch.setattr(
             storing_imports, "let_others_write", lambda _seconds: let_lease_run_out()
         )
-        with pytest.raises(storing_imports.ImportLost, match="Nothing was kept"):
+        with pytest.raises(storing_imports.ImportLost, match=NOTHING_KEPT):
             import_chapter(content)
         assert counts() == before
 

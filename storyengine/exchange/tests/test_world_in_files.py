@@ -43,6 +43,7 @@ from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
+from testing.refusals import USER_HAS_ACTED
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_harbour")]
 
@@ -263,7 +264,7 @@ def test_a_result_of_a_kind_that_the_mode_lacks_is_left_out_of_the_file(
 
 def test_an_act_closes_its_turn_in_the_copy(chapter: Session) -> None:
     copy = again(chapter)
-    with pytest.raises(WrongState, match="you have acted"):
+    with pytest.raises(WrongState, match=USER_HAS_ACTED):
         open_reroll(copy.pk, submission_key="r")
 
 

@@ -7,6 +7,7 @@ from sessions.exceptions import ChapterError, TooLong, TurnInFlight, UnknownChap
 from sessions.models import Session, State
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of
+from testing.refusals import NOTHING_CHANGED
 
 pytestmark = pytest.mark.django_db
 
@@ -76,7 +77,7 @@ def test_an_unknown_address_is_answered_in_the_same_style(client: Client) -> Non
 def test_a_form_without_its_token_is_refused_in_the_same_style(chapter: Session) -> None:
     response = Client(enforce_csrf_checks=True).post(address(chapter, "reset"))
     assert response.status_code == 403
-    assert "Nothing was changed." in response.content.decode()
+    assert NOTHING_CHANGED in response.content.decode()
     assert Session.objects.filter(pk=chapter.pk).exists()
 
 

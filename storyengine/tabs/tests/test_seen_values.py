@@ -11,6 +11,7 @@ from sessions.models import Session, State
 from storyengine.tabs.seen_values import mark_of, values_of_narrator
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, fields_of, get_page, read
+from testing.refusals import IS_LOCKED
 
 pytestmark = pytest.mark.django_db
 
@@ -81,7 +82,7 @@ def test_a_tab_1_that_is_closed_says_only_this(htmx: Client, draft: Session) -> 
     Session.objects.filter(pk=draft.pk).update(state=State.ACTIVE, tab1_locked=True)
     refused = save(htmx, draft, "another mark", world_text="Mine.")
     assert refused.status_code == 423
-    assert "This chapter is locked now" in refused.content.decode()
+    assert IS_LOCKED in refused.content.decode()
 
 
 def test_without_a_mark_the_later_one_wins(client: Client, draft: Session) -> None:

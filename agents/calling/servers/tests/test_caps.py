@@ -22,6 +22,7 @@ from agents.tests.recorded_calls import add_call
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
+from testing.refusals import NOTHING_CHANGED
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +54,7 @@ class TestHighest:
     )
     def test_what_cannot_be_a_cap_is_refused(self, wrong: Caps) -> None:
         save_caps(Caps(Decimal(2), 100))
-        with pytest.raises(InvalidInput, match="Nothing was changed"):
+        with pytest.raises(InvalidInput, match=NOTHING_CHANGED):
             save_caps(wrong)
         assert stored_caps() == Caps(Decimal(2), 100)
 

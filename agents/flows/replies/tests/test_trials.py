@@ -40,6 +40,7 @@ from sessions.exceptions import (
 )
 from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter
+from testing.refusals import PLAY_HAS_GONE_ON
 
 pytestmark = pytest.mark.django_db
 
@@ -230,7 +231,7 @@ class TestSentTwice:
         provider.enqueue(ProviderError("No line."))
         first = try_again(chapter, submission_key="k")
         play(chapter, "On we go.")
-        with pytest.raises(WrongState, match="play has gone on"):
+        with pytest.raises(WrongState, match=PLAY_HAS_GONE_ON):
             try_again(
                 chapter, number=changed_layer_of(first)["layer"], submission_key="k", prompt_index=2
             )
@@ -306,7 +307,7 @@ class TestRefusals:
         assert trials_of(chapter) == []
 
     def test_only_the_latest_reply_can_be_tried(self, chapter: Session) -> None:
-        with pytest.raises(WrongState, match="play has gone on"):
+        with pytest.raises(WrongState, match=PLAY_HAS_GONE_ON):
             read_reply(chapter.pk, 1)
 
     @pytest.mark.parametrize("changes", [{"state": State.ENDED}, {"is_ending": True}])

@@ -32,6 +32,7 @@ from sessions.models import Attempt, Session
 from sessions.play.breaking import pending_attempt
 from sessions.record.chosen_events import chosen_events
 from sessions.record.transcript import read_transcript
+from testing.refusals import PLAY_HAS_GONE_ON
 
 pytestmark = pytest.mark.django_db
 
@@ -76,8 +77,8 @@ class TestBesidePlay:
         trial = read_trial(chapter.pk, attempt.pk)
         assert trial.attempt.status == Attempt.Status.COMMITTED
         assert (trial.is_adopted, trial.can_adopt) == (False, False)
-        assert "play has gone on" in trial.why_not
-        with pytest.raises(WrongState, match="play has gone on"):
+        assert PLAY_HAS_GONE_ON in trial.why_not
+        with pytest.raises(WrongState, match=PLAY_HAS_GONE_ON):
             adopt_trial(chapter.pk, attempt.pk)
         assert replies_to(chapter, 2) == ["I look at the lamp.", "I run to the quay."]
         record = list(chosen_events(chapter).values_list("text", flat=True))

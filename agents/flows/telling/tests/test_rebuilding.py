@@ -28,6 +28,7 @@ from memory.prose.drafts import telling_of
 from sessions.exceptions import KeyReused, UnknownChapter, WrongState
 from sessions.models import Session, State
 from sessions.tests.factories import add_reply
+from testing.refusals import DRAFTS_UNCHANGED
 
 pytestmark = pytest.mark.django_db
 
@@ -145,7 +146,7 @@ def test_a_failure_keeps_the_draft_and_says_so(
     run_jobs()
     job.refresh_from_db()
     assert job.status == Job.Status.FAILED
-    assert "Earlier drafts are unchanged." in job.error
+    assert DRAFTS_UNCHANGED in job.error
     assert Session.objects.get().state == State.ENDED
     assert list(NarrativeDraft.objects.all()) == [draft]
 

@@ -19,6 +19,7 @@ from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, read
+from testing.refusals import PLAY_HAS_GONE_ON
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +90,7 @@ class TestTheLink:
     def test_an_earlier_one_says_why_not(self, client: Client, played: Session) -> None:
         play(played, "On we go.")
         html = client.get(address(played, "prompt-calls", 1)).content.decode()
-        assert "cannot be tried again with a changed prompt: play has gone on" in html
+        assert PLAY_HAS_GONE_ON in html
         assert address(played, "try", 1) not in html
         assert client.get(address(played, "try", 1)).status_code == 409
 
@@ -311,7 +312,7 @@ class TestUsingIt:
     ) -> None:
         play(played, "On we go.")
         html = page_of(client, played, trial)
-        assert "can no longer be used: play has gone on" in " ".join(html.split())
+        assert PLAY_HAS_GONE_ON in " ".join(html.split())
         assert buttons(html) == []
         assert client.post(address(played, "adopt-trial", trial.pk)).status_code == 409
 

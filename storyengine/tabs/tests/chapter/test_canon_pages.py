@@ -13,6 +13,7 @@ from memory.tests.factories import add_delta
 from sessions.models import Session, State
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
+from testing.refusals import NO_QUESTION
 
 pytestmark = pytest.mark.django_db
 
@@ -547,7 +548,7 @@ class TestAnswerPage:
     ) -> None:
         response = client.get(address(asking, "question", uuid.uuid4()))
         assert response.status_code == 409
-        assert "no such question" in response.content.decode()
+        assert NO_QUESTION in response.content.decode()
 
     def test_tab_2_leads_there_quietly(self, client: Client, asking: Session) -> None:
         html = client.get(address(asking, "play")).content.decode()

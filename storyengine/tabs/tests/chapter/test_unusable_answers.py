@@ -12,6 +12,7 @@ from agents.tests.replies import turn_delta, world_lock
 from sessions.models import Session, State
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of
+from testing.refusals import DRAFTS_UNCHANGED, NOT_IN_FORM, TOLD_NO_PROSE
 
 pytestmark = pytest.mark.django_db
 
@@ -63,7 +64,7 @@ def test_a_lock(
     client.post(address(draft, "lock"))
     run_jobs()
     words = told(client, draft, "world", "could not be started")
-    assert "did not answer in the form that the program needs" in words
+    assert NOT_IN_FORM in words
     assert "everything you wrote is there" in words
     assert "Another try often helps" in words
     assert len(check_said(client, draft, "world")) > len("What the check said") + 10
@@ -85,7 +86,7 @@ def test_memory(
     run_jobs()
     for tab in ("play", "draft"):
         words = told(client, chapter, tab, "could not be ended")
-        assert "did not answer in the form that the program needs" in words
+        assert NOT_IN_FORM in words
         assert "Play can go on; nothing is lost." in words
         assert len(check_said(client, chapter, tab)) > len("What the check said") + 10
     assert retry_addresses(client, chapter, "play") == [address(chapter, "retry-memory")]
@@ -101,7 +102,7 @@ def test_a_narrative(
     run_jobs()
     words = told(client, chapter, "draft", "was not finished")
     assert "empty reply" in words
-    assert "Earlier drafts are unchanged" in words
+    assert DRAFTS_UNCHANGED in words
     assert retry_addresses(client, chapter, "draft") == [address(chapter, "build")]
 
 
@@ -115,9 +116,9 @@ def test_a_narrative_that_is_no_prose(
     client.post(address(chapter, "build"))
     run_jobs()
     words = told(client, chapter, "draft", "was not finished")
-    assert "The narrator did not answer with prose" in words
+    assert TOLD_NO_PROSE in words
     assert "Another try often helps" in words
-    assert "Earlier drafts are unchanged" in words
+    assert DRAFTS_UNCHANGED in words
     assert len(check_said(client, chapter, "draft")) > len("What the check said") + 10
     assert retry_addresses(client, chapter, "draft") == [address(chapter, "build")]
     assert not chapter.narrative_drafts.exists()

@@ -19,6 +19,7 @@ from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
 from storyengine.tests.running import ScriptedProgram
 from testing.chapter_client import ChapterClient
+from testing.refusals import DRAFTS_UNCHANGED, NOT_IN_FORM, TOLD_NO_PROSE
 from testing.session_data import setup_of, synthetic_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
@@ -64,7 +65,7 @@ def test_a_lock(page: Page, program: ScriptedProgram, draft: ChapterClient) -> N
     page.locator("dialog[open]").get_by_role("button", name="Lock and play").click()
     message = page.get_by_role("alert").filter(has_text="The chapter could not be started.")
     for left in range(len(UNUSABLE_LOCKS), 0, -1):
-        expect_told(message, "in the form that the program needs", "everything you wrote is there")
+        expect_told(message, NOT_IN_FORM, "everything you wrote is there")
         assert len(program.model.replies.instead[0]) == 2 * (left - 1)
         message.get_by_role("button", name="Retry").click()
         page.wait_for_url("**/play")
@@ -79,7 +80,7 @@ def test_memory(page: Page, program: ScriptedProgram, chapter: ChapterClient) ->
     page.locator("#end-dialog").get_by_role("button", name="End Chapter").click()
     message = page.locator(".message-error", has_text="The chapter could not be ended.")
     for _ in UNUSABLE_DELTAS:
-        expect_told(message, "in the form that the program needs", "nothing is lost")
+        expect_told(message, NOT_IN_FORM, "nothing is lost")
         retry(message)
     expect(page.locator("#chapter-state")).to_have_text("Ended")
 
@@ -92,6 +93,6 @@ def test_a_narrative(page: Page, program: ScriptedProgram, chapter: ChapterClien
     page.get_by_role("button", name="Build Narrative").click()
     message = page.locator(".message-error", has_text="The narrative was not finished.")
     for _ in NO_PROSE:
-        expect_told(message, "did not answer with prose", "Earlier drafts are unchanged")
+        expect_told(message, TOLD_NO_PROSE, DRAFTS_UNCHANGED)
         retry(message)
     expect(page.locator("#draft-text")).not_to_be_empty()

@@ -13,6 +13,7 @@ from sessions.tests.factories import make_chapter
 from storyengine.settings.import_limits import MAX_FILE_BYTES
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of
+from testing.refusals import IS_ARCHIVE, NO_EXPORTED_CHAPTER
 
 pytestmark = pytest.mark.django_db
 
@@ -123,10 +124,10 @@ class TestImport:
     @pytest.mark.parametrize(
         ("content", "told", "check_said"),
         [
-            (b"no", "is no exported chapter, or it was cut off", "is not JSON (at line 1"),
-            (b"\xff", "is no exported chapter, or it was cut off", "not UTF-8 text"),
-            (b"{}", "is no exported chapter, or it was cut off", "it lacks"),
-            (b"PK", "Unpack it", "is an archive"),
+            (b"no", NO_EXPORTED_CHAPTER, "is not JSON (at line 1"),
+            (b"\xff", NO_EXPORTED_CHAPTER, "not UTF-8 text"),
+            (b"{}", NO_EXPORTED_CHAPTER, "it lacks"),
+            (b"PK", "Unpack it", IS_ARCHIVE),
             (_file(version=9), "by a newer Story Engine", "of a later one"),
             (_file(version=1), "by an early Story Engine", "of an earlier one"),
             (_file(chapter={"mode": "elsewhere"}), "not installed here", "chapter.mode is"),

@@ -18,6 +18,7 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import ModelChoice, ModelServer
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
+from testing.refusals import ANOTHER_WINDOW, NOTHING_CHANGED
 
 pytestmark = pytest.mark.django_db
 MARKED = "sk-marked-key-of-the-test"
@@ -220,7 +221,7 @@ class TestSpendingCap:
         settings.CHAPTER_BUDGET = Decimal(5)
         answer = client.post("/models/cap", {"dollars": dollars})
         assert answer.status_code == 422
-        assert "Nothing was changed" in answer.content.decode()
+        assert NOTHING_CHANGED in answer.content.decode()
 
 
 class TestPagesFollowTheChoice:
@@ -329,7 +330,7 @@ class TestModelsOfAChapter:
         sent = {"agent": "AGENT_9", "model": "m"} | wrong
         answer = client.post(f"{address}/save", sent)
         assert answer.status_code == 422
-        assert "Nothing was changed" in answer.content.decode()
+        assert NOTHING_CHANGED in answer.content.decode()
         assert Session.objects.get().model_settings == {}
 
     def test_the_test_uses_what_the_chapter_has_set(
@@ -414,7 +415,7 @@ class TestTwoWindows:
         assert client.post("/models/cap", sent).status_code == 302
         answer = client.post("/models/cap", {"dollars": "2", "tokens": "", "seen": mark})
         assert answer.status_code == 412
-        assert "Another window has changed this" in answer.content.decode()
+        assert ANOTHER_WINDOW in answer.content.decode()
         assert stored_caps() == Caps(tokens=1_000)
         *_, mark = self.marks(client, "/models/")
         sent = {"dollars": "2", "tokens": "1000", "seen": mark}

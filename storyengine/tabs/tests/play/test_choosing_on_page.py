@@ -13,6 +13,7 @@ from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_attempt, add_events, add_prompts, add_reply
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
+from testing.refusals import PLAY_HAS_GONE_ON
 
 pytestmark = pytest.mark.django_db
 
@@ -229,7 +230,7 @@ class TestRefusals:
         response = choose(client, chapter, replies[0])
         assert response.status_code == 409
         html = response.content.decode()
-        assert "play has gone on" in html
+        assert PLAY_HAS_GONE_ON in html
         assert not all_of(html, "textarea")
 
 

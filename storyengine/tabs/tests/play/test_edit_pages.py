@@ -15,6 +15,7 @@ from sessions.tests.factories import add_attempt, add_prompts, add_reply
 from storyengine.access.tests.asgi_calls import Exchange
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+from testing.refusals import ANOTHER_WAS_CHOSEN, PLAY_HAS_GONE_ON, USER_HAS_ACTED
 
 pytestmark = pytest.mark.django_db
 
@@ -117,7 +118,7 @@ class TestForm:
         act(chapter.pk, lambda _chapter: [NewChange("took", {"what": "rope"})])
         response = client.get(address(chapter, "edit", 8))
         assert response.status_code == 409
-        assert "you have acted in the world since" in response.content.decode()
+        assert USER_HAS_ACTED in response.content.decode()
 
 
 class TestSaving:
@@ -177,7 +178,7 @@ class TestSaving:
         response = save(client, chapter, form, "By <hand>.")
         assert response.status_code == 409
         html = response.content.decode()
-        assert "play has gone on" in html
+        assert PLAY_HAS_GONE_ON in html
         assert [one.text for one in all_of(html, "textarea")] == ["\nBy <hand>."]
 
     def test_when_another_reply_is_chosen_meanwhile_it_is_not_taken_for_that_one(
@@ -187,7 +188,7 @@ class TestSaving:
         other = add_reply(chapter, 8, "again")
         response = save(htmx, chapter, form, "By hand.")
         assert response.status_code == 409
-        assert "Another reply was chosen while you edited this one." in response.content.decode()
+        assert ANOTHER_WAS_CHOSEN in response.content.decode()
         assert chosen_of(chapter) == other
 
     def test_a_form_without_the_reply_that_it_edits_is_refused(

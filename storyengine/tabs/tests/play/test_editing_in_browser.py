@@ -9,6 +9,7 @@ from storyengine.tabs.tests.in_browser import open_play
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
 from testing.chapter_client import ChapterClient
+from testing.refusals import ANOTHER_WAS_CHOSEN
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
@@ -64,7 +65,7 @@ def test_changed_words_stay_whatever_happens_beside_them(
     page.get_by_role("button", name="Another reply to prompt 1").click()
     expect(page.locator(".choice")).to_contain_text("Reply 2 of 2")
     page.get_by_role("button", name="Save as the reply").click()
-    expect(page.locator(".edit-cell .refusal")).to_contain_text("Another reply was chosen")
+    expect(page.locator(".edit-cell .refusal")).to_contain_text(ANOTHER_WAS_CHOSEN)
     expect(field).to_have_value("Half a thought.")
     asked: list[str] = []
 

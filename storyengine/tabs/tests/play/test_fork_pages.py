@@ -18,6 +18,7 @@ from sessions.tests.factories import add_prompts, add_reply
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+from testing.refusals import NOT_BEGUN
 
 pytestmark = pytest.mark.django_db
 
@@ -118,7 +119,7 @@ class TestQuestion:
     def test_before_the_chapter_has_begun(self, client: Client, draft: Session) -> None:
         response = ask(client, draft, 1)
         assert response.status_code == 409
-        assert "has not begun" in response.content.decode()
+        assert NOT_BEGUN in response.content.decode()
 
 
 class TestFork:

@@ -14,6 +14,7 @@ from sessions.models import Session, State
 from sessions.tests.factories import make_active_chapter, make_cast, make_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
+from testing.refusals import IS_LOCKED
 
 pytestmark = pytest.mark.django_db
 
@@ -270,7 +271,7 @@ class TestSave:
     def test_locked_it_is_refused(self, htmx: Client, chapter: Session) -> None:
         response = htmx.post(address(chapter, "save-world"), {"world_text": "Other."})
         assert response.status_code == 423
-        assert "This chapter is locked now" in response.content.decode()
+        assert IS_LOCKED in response.content.decode()
         assert "copy them" in response.content.decode()
         assert "Show the chapter as it is now" in response.content.decode()
 

@@ -16,6 +16,7 @@ from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram
 from testing.chapter_client import ChapterClient
 from testing.http_calls import call
+from testing.refusals import ANOTHER_WINDOW, IS_LOCKED
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
@@ -132,7 +133,7 @@ class TestTab1:
         page.route("**/world/save", lambda route: route.continue_(url=save_of(route, chapter)))
         page.evaluate(COUNT_REQUESTS)
         page.locator("#world-text").fill("Too late.")
-        expect(page.locator("#world-text + .refusal")).to_contain_text("This chapter is locked now")
+        expect(page.locator("#world-text + .refusal")).to_contain_text(IS_LOCKED)
         expect(page.locator("#saved-state")).to_have_text("not saved")
         page.clock.fast_forward(30_000)
         assert page.evaluate("window.requestsSent") == 1
@@ -445,14 +446,14 @@ class TestTwoWindows:
         box = second.locator("#world-text")
         box.fill("Written last.")
         told = second.locator("#world-text + .refusal")
-        expect(told).to_contain_text("Another window has changed this")
+        expect(told).to_contain_text(ANOTHER_WINDOW)
         expect(told.locator(".other-words")).to_have_text("Written first.")
         expect(second.locator("#saved-state")).to_have_text("not saved")
         assert tab1(draft)["world_text"] == "Written first."
         # Whoever types on is told again, and nothing is lost.
         box.press_sequentially(" And on.")
         expect(box).to_have_value("Written last. And on.")
-        expect(told).to_contain_text("Another window has changed this")
+        expect(told).to_contain_text(ANOTHER_WINDOW)
         assert tab1(draft)["world_text"] == "Written first."
 
         told.get_by_role("button", name="Save mine").click()
