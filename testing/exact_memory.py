@@ -10,7 +10,6 @@ from typing import Any
 from testing.told_story import Change, Kind, Story, Turn
 
 _MARK = re.compile(r"\bM\d{4}x\d{5}\b")
-_Told = tuple[Turn, Change]
 
 
 class ExactAgent:

@@ -13,7 +13,6 @@ NOT_BEGUN = "has not begun"
 # Why nothing was saved.
 IS_LOCKED = "This chapter is locked now"
 ANOTHER_WINDOW = "Another window has changed this"
-NO_QUESTION = "no such question"
 NOTHING_CHANGED = "Nothing was changed"
 # Why a file is not imported.
 NO_EXPORTED_CHAPTER = "is no exported chapter"

@@ -3,13 +3,10 @@
 import pytest
 from django.test import Client
 
-from agents.calling.servers.roles import all_roles
 from agents.flows.beginning.next_chapter import begin_next, reset_and_hand_on
 from agents.llm.providers.scripted import ScriptedProvider
-from explorer.setup import exploration_of
 from explorer.tests.playing import TAVERN, begin, calls, play, scripted, world_of
 from explorer.tests.test_notes import noted
-from sessions.chapter.chapters import copy_setup
 from sessions.models import Session, State
 from storyengine.api.tests.calling import address, call
 from storyengine.exchange.exporting import export_chapter
@@ -47,26 +44,11 @@ def test_title_and_people_are_those_of_the_scenario(client: Client, draft: Sessi
     assert [one.name for one in exported.cast] == people
 
 
-def test_a_title_that_the_user_gave_stays(draft: Session) -> None:
-    call("PUT", address(draft, "setup"), TAVERN)
-    call("PUT", address(draft, "setup"), TAVERN | {"title": "The Inn"})
-    assert Session.objects.get().title == "The Inn"
-    call("PATCH", address(draft), {"title": "Mine"})
-    call("PUT", address(draft, "setup"), TAVERN)
-    assert Session.objects.get().title == "Mine"
-
-
 def test_the_lock_s_question_says_what_is_sent(client: Client, draft: Session) -> None:
     call("PUT", address(draft, "setup"), TAVERN)
     html = client.get(f"/chapters/{draft.pk}/world").content.decode()
     assert "the place where you are with the people and things there" in " ".join(html.split())
     assert "and of each character the name" not in html
-
-
-def test_no_two_agents_have_one_name() -> None:
-    for each in (False, True):
-        titles = [one.title for one in all_roles(each=each)]
-        assert sorted(titles) == sorted(set(titles))
 
 
 class TestNextChapter:
@@ -89,18 +71,3 @@ class TestNextChapter:
         again = reset_and_hand_on(following.pk)
         assert world_of(again) == before
         assert names_of(again) == ["Edda Linn", "Osk", "Ib", "Runa"]
-
-    def test_a_reset_of_a_first_chapter_keeps_its_scenario(self) -> None:
-        chapter = begin()
-        before = exploration_of(chapter), world_of(chapter)
-        again = reset_and_hand_on(chapter.pk)
-        assert (again.state, names_of(again)) == (
-            State.DRAFT_TAB1,
-            ["Edda Linn", "Osk", "Ib", "Runa"],
-        )
-        assert (exploration_of(again), world_of(again)) == before
-
-    def test_a_copy_of_the_setup_keeps_the_world(self, following: Session) -> None:
-        copy = copy_setup(following.pk)
-        assert world_of(copy) == world_of(following)
-        assert exploration_of(copy) == exploration_of(following)

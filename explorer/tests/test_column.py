@@ -4,7 +4,6 @@ import re
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
 
 from agents.llm.providers.scripted import ScriptedProvider
 from explorer.tests.playing import begin, calls, move, play, scripted, world_of
@@ -57,16 +56,6 @@ def test_it_shows_what_was_noted_with_the_prompt_that_made_it(
     assert "MARKER-ELSEWHERE" not in html
     links = {one.attributes["href"] for one in all_of(html, "a", "made-by")}
     assert links == {f"/chapters/{chapter.pk}/turns/1"}
-
-
-def test_the_prompts_are_found_by_one_query(
-    chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    view = PlayersView(world_of(chapter), chapter)
-    with django_assert_num_queries(1):
-        shown = [*view.things_held, *view.conditions, *view.noted_here]
-        shown += [one for person in view.people for one in person.noted]
-    assert {one.prompt for one in shown} == {1}
 
 
 def test_people_are_where_the_player_last_saw_them(

@@ -51,15 +51,6 @@ def test_a_file_has_the_whole_exploration(played: Session, scripted: ScriptedPro
     assert call("GET", address(played, "world")).json()["player_location"] == "The Ferry Inn"
 
 
-def test_a_story_file_has_the_whole_exploration(played: Session) -> None:
-    document = call("GET", f"/api/story/{played.story_id}/export").json()
-    answer = call("POST", "/api/story/import", document)
-
-    assert answer.status_code == 201, answer.content
-    [copy] = Session.objects.filter(story_id=answer.json()["story_id"])
-    assert worlds_are_alike(played, copy, 3)
-
-
 def test_a_fork_has_the_world_of_its_turn(played: Session) -> None:
     answer = call("POST", address(played, "fork"), {"number": 1})
 
@@ -67,17 +58,6 @@ def test_a_fork_has_the_world_of_its_turn(played: Session) -> None:
     copy = Session.objects.get(pk=answer.json()["session_id"])
     assert worlds_are_alike(played, copy, 1)
     assert call("GET", address(copy, "world")).json()["player_location"] == "The Landing"
-
-
-def test_a_copy_of_the_setup_has_the_scenario(played: Session) -> None:
-    answer = call("POST", address(played, "copy"))
-
-    assert answer.status_code == 201, answer.content
-    copy = Session.objects.get(pk=answer.json()["session_id"])
-    assert copy.state == "DRAFT_TAB1"
-    assert (
-        call("GET", address(copy, "setup")).json() == call("GET", address(played, "setup")).json()
-    )
 
 
 def worlds_are_alike(one: Session, other: Session, number: int) -> bool:

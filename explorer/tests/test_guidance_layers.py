@@ -87,12 +87,6 @@ def test_the_record_says_where_the_note_stands(
     assert dry_run(chapter)["AUTHORS_NOTE"]["record"] == [record]
 
 
-def test_without_any_of_it_the_request_has_none_of_its_layers(scripted: ScriptedProvider) -> None:
-    chapter = guided(note={"text": " "}, talk=[{"name": "Osk"}])
-    played(scripted, chapter, 1)
-    assert not {"AUTHORS_NOTE", "LATEST_TURNS", "EXAMPLES_OF_TALK", "LORE"} & set(dry_run(chapter))
-
-
 def test_lore_stands_last_before_the_newest_words(scripted: ScriptedProvider) -> None:
     chapter = guided(lorebook={"entries": [LANTERNS]})
     scripted.enqueue("A fire.", "Blue light.")
@@ -128,24 +122,6 @@ def test_a_keyword_is_found_in_replies_as_deep_as_the_entry_says(
         "Out: Lanterns (no keyword in turns 2 to 3)",
         "In: Deep (keyword “lanterns” in turn 1)",
     ]
-
-
-def test_another_reply_reads_the_turns_before_it(scripted: ScriptedProvider) -> None:
-    chapter = guided(lorebook={"entries": [LANTERNS]})
-    scripted.enqueue("Two lanterns hang here.", "It is dark.")
-    play(chapter, "I look.")
-    call("POST", address(chapter, "reroll"), {})
-    assert "LORE-LANTERNS" not in sent(scripted)[-1].content
-
-
-def test_where_a_step_has_gone_can_trigger_lore(scripted: ScriptedProvider) -> None:
-    mill = {"content": "LORE-MILL grinds at night.", "keywords": "mill"}
-    chapter = guided(lorebook={"entries": [mill]})
-    scripted.enqueue(calls("", move("The Mill")), "Flour.")
-    play(chapter, "I go on.")
-    first, second = scripted.history
-    assert "LORE-MILL" not in first.messages[1].content
-    assert "LORE-MILL" in second.messages[1].content
 
 
 def test_lore_is_in_no_memory_and_no_lock(scripted: ScriptedProvider, run_jobs: RunJobs) -> None:
@@ -198,30 +174,6 @@ def test_examples_stand_after_the_persona_and_hidden_people_have_none(
     ]
 
 
-def test_a_move_changes_no_example(scripted: ScriptedProvider) -> None:
-    people = [{"name": "Osk Brandt"}, {"name": "Pia Brandt", "location": "The Mill"}]
-    people += [{"name": "Old Ferryman", "location": "The Landing"}]
-    names = ("Brandt", "Pia", "the ferryman")
-    chapter = guided(people=people, talk=[{"name": name, "text": "Aye."} for name in names])
-    record = dry_run(chapter)["EXAMPLES_OF_TALK"]["record"]
-    assert record == [
-        "Out: Brandt (nobody is called so, or several are)",
-        "In: Pia",
-        "In: the ferryman",
-    ]
-    scripted.enqueue(calls("", move("The Mill")), "Flour.")
-    play(chapter, "I go.")
-    assert dry_run(chapter)["EXAMPLES_OF_TALK"]["record"] == record
-
-
-def test_examples_keep_to_their_budget(scripted: ScriptedProvider) -> None:
-    chapter = guided(talk=[{"name": "", "text": "word " * 400}] * 30)
-    layer = dry_run(chapter)["EXAMPLES_OF_TALK"]
-    assert layer["record"][0] == "In: everybody"
-    assert layer["record"][-1] == "Out: everybody (over the budget of 3,000 tokens)"
-    assert layer["tokens"] < 3_200
-
-
 def test_what_a_full_window_leaves_out_is_recorded_as_out(
     scripted: ScriptedProvider, settings: Settings
 ) -> None:
@@ -266,23 +218,3 @@ def test_texts_of_people_cannot_pass_for_parts_of_the_request(scripted: Scripted
     play(chapter, "I look.")
     whole = "\n".join(one.content for one in sent(scripted))
     assert whole.count("\n## PLAYERS_WORDS\n") == 1
-
-
-def test_the_next_chapter_and_a_copy_have_it(scripted: ScriptedProvider) -> None:
-    chapter = guided(lorebook={"entries": [LANTERNS]}, note={"text": "NOTE-DREAD"})
-    played(scripted, chapter, 1)
-    begun = call("POST", f"/api/story/{chapter.story_id}/chapter").json()["session_id"]
-    copied = call("POST", address(chapter, "copy")).json()["session_id"]
-    for other in (begun, copied):
-        setup = call("GET", f"/api/session/{other}/setup").json()
-        assert setup["note"]["text"] == "NOTE-DREAD"
-        assert setup["lorebook"]["entries"][0]["content"] == LANTERNS["content"]
-
-
-def test_an_export_brings_it_back(scripted: ScriptedProvider) -> None:
-    chapter = guided(lorebook={"entries": [LANTERNS]}, talk=[{"text": "TALK"}])
-    played(scripted, chapter, 1)
-    exported = call("GET", address(chapter, "export")).json()
-    again = call("POST", "/api/session/import", exported).json()["session_id"]
-    setup = call("GET", f"/api/session/{again}/setup").json()
-    assert setup == call("GET", address(chapter, "setup")).json()

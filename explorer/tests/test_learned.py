@@ -8,13 +8,10 @@ import pytest
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
-from explorer.learned import MOST_LESSONS, is_known, shorten
-from explorer.state import lately
+from explorer.learned import MOST_LESSONS, is_known
 from explorer.tests.playing import begin, calls, move, play, scripted, world_of
-from sessions.limits import CHANGE_CHAR_LIMIT
 from sessions.models import Session
 from storyengine.api.tests.calling import RunJobs, address, call
-from world.state import Happening, Known, Person, World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["scripted"]
@@ -105,32 +102,6 @@ def test_what_happened_around_the_player_is_true_of_the_place(
     assert not places["The Mill"].conditions
 
 
-def test_events_happened_where_the_player_was_and_names_may_be_parts(
-    scripted: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    told = [{**event(text), "at": at} for text, at in (("A.", [1]), ("B.", [2, 3]), ("C.", []))]
-    lessons = [lesson("Edda", "A mill stands there.", **{"from": "Osk"})]
-    chapter = begin_with(scripted, {"major_events": told, "learned": lessons})
-    scripted.enqueue("A fire.", calls("", move("The Mill")), "Flour.")
-    for _ in range(3):
-        play(chapter)
-    run_jobs()
-    play(chapter)
-
-    world = world_of(chapter)
-    where = {one.description: one.location for one in world.happenings}
-    assert (where["A."], where["B."], where["C."]) == ("The Ferry Inn", "The Mill", "The Mill")
-    [known] = world.people["Edda Linn"].knowledge
-    assert (known.content, known.source_character) == ("A mill stands there.", "Osk")
-
-
-def test_what_the_player_was_told_is_among_the_last_events() -> None:
-    facts = (Known("1", "Osk weeps", source="told"),)
-    you = Person("You", location="Here", is_player=True, knowledge=facts)
-    seen = [Happening(text, 1, "Here", ("Osk",)) for text in ("Osk weeps.", "Osk sings.")]
-    assert lately(World(people={"You": you}, happenings=tuple(seen))) == ["Osk weeps."]
-
-
 def test_what_another_attempt_told_did_not_happen(
     scripted: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -174,12 +145,3 @@ def test_a_name_that_the_story_hides_is_no_source(
 )
 def test_the_same_in_other_words_is_known_and_its_denial_is_not(known: str, is_same: bool) -> None:
     assert is_known("The key does not fit the chest.", [known]) is is_same
-
-
-def test_more_than_a_change_can_have_is_left_out_at_the_end() -> None:
-    learned = [lesson("Osk", f"{at} {'x' * 400}") for at in range(60)]
-    payload = {"learned": learned, "events": ["one"]}
-    shorten(payload, [learned])
-    assert len(json.dumps(payload)) <= CHANGE_CHAR_LIMIT
-    assert 30 < len(learned) < 60
-    assert learned[0]["what"].startswith("0 ")

@@ -5,9 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.map import MOST_ON_MAP, RADIUS, WIDTH, height_of, laid_out, map_of
-from world.changes import with_way
-from world.state import Person, Place, World
+from explorer.map import MOST_ON_MAP, RADIUS, WIDTH, height_of, laid_out
 
 NUMBERS = st.integers(0, MOST_ON_MAP - 1)
 
@@ -30,20 +28,3 @@ def test_all_circles_are_in_the_box_and_none_touch(
         assert RADIUS <= y <= height - RADIUS
     for (x, y), (other_x, other_y) in combinations(spots.values(), 2):
         assert (x - other_x) ** 2 + (y - other_y) ** 2 > (2 * RADIUS) ** 2
-
-
-@given(st.integers(1, 60), st.text(max_size=60))
-def test_the_map_shows_the_nearest_places_with_short_labels(count: int, name: str) -> None:
-    places = {f"{name} {at}": Place(f"{name} {at}") for at in range(count)}
-    here = f"{name} {count - 1}"
-    world = World(places, {"You": Person("You", location=here, is_player=True)})
-    if count > 1:
-        world = with_way(world, here, f"{name} {count - 2}")
-    drawn = map_of(world, {here: ["Osk"]})
-    assert len(drawn.circles) == min(count, MOST_ON_MAP)
-    [mine] = [one for one in drawn.circles if one.is_here]
-    assert (mine.name, mine.people, len(mine.dots)) == (here, ("Osk",), 1)
-    assert len(drawn.lines) == (1 if count > 1 else 0)
-    for one in drawn.circles:
-        assert 1 <= len(one.label) <= 2
-        assert all(len(line) <= 15 for _, line in one.label)

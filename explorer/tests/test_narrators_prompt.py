@@ -19,26 +19,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["scripted"]
 
 FIXTURE = Path(__file__).with_name("narrators_prompt.txt")
-# The headings of the specification's section 14, in its order: what no turn changes, and what turns
-# change.
-LASTING = (
-    "You are the narrator and game master",
-    "SCENARIO:",
-    "YOUR ROLE:",
-    "Tools:",
-    "CRITICAL RULE — DISCOVERING CHARACTERS:",
-    "IMPORTANT:",
-    "EXAMPLES:",
-    "THE PLAYER is",
-)
-OF_THE_TURN = (
-    "CURRENT LOCATION:",
-    "OTHER KNOWN LOCATIONS:",
-    "TIME:",
-    "CHARACTERS PRESENT (SYSTEM STATE):",
-    "HIDDEN (",
-    "ELSEWHERE, ",
-)
 
 
 # What the user writes for the narrator beside the scenario.
@@ -77,37 +57,6 @@ def test_the_request_is_the_fixture(scripted: ScriptedProvider) -> None:
     assert shown == FIXTURE.read_text(encoding="utf-8").rstrip("\n")
 
 
-def test_the_headings_stand_in_the_order_of_the_specification(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue(calls("", move("The Landing")), "Black water.")
-    play(chapter)
-
-    for request in scripted.history:
-        system = request.messages[0].content
-        assert positions(system, LASTING) == sorted(positions(system, LASTING))
-        assert not any(heading in system for heading in OF_THE_TURN[:3])
-    moved = scripted.history[1].messages[1].content
-    assert positions(moved, OF_THE_TURN) == sorted(positions(moved, OF_THE_TURN))
-    assert moved.index(OF_THE_TURN[-1]) < moved.index("I look around.")
-    # What no turn changes is the same in both steps, so that a server can keep it.
-    assert scripted.history[0].messages[0] == scripted.history[1].messages[0]
-
-
-def test_nothing_to_say_is_said_with_the_words_of_the_specification(
-    scripted: ScriptedProvider,
-) -> None:
-    chapter = begin({"description": "An empty world.", "starting_place": "The Attic"})
-    scripted.enqueue("Dust.")
-    play(chapter)
-
-    asked = scripted.history[0].messages[1].content
-    assert "OTHER KNOWN LOCATIONS: None yet" in asked
-    assert "TIME: Unknown (tick 1)" in asked
-    assert "CHARACTERS PRESENT (SYSTEM STATE):\n(No one else is here)" in asked
-    assert "HIDDEN (" not in asked
-    assert "RECENT EVENTS" not in asked
-
-
 def test_of_each_person_all_of_the_beginning_is_told_with_goals_and_ties(
     scripted: ScriptedProvider,
 ) -> None:
@@ -137,10 +86,6 @@ def test_of_each_person_all_of_the_beginning_is_told_with_goals_and_ties(
     scripted.enqueue("He looks away.")
     play(chapter, "I ask Osk what Runa is to him.")
     assert "    To Runa: He owes her.\n" in scripted.history[-1].messages[1].content
-
-
-def positions(text: str, headings: tuple[str, ...]) -> list[int]:
-    return [text.index(heading) for heading in headings]
 
 
 def shown_of(request: ModelRequest) -> str:

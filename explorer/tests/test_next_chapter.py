@@ -10,7 +10,6 @@ from agents.llm.providers.scripted import ScriptedProvider
 from explorer.setup import exploration_of
 from explorer.tests.playing import TAVERN, begin, calls, move, play, scripted, world_of
 from explorer.tests.test_notes import noted
-from memory.tests.factories import add_delta
 from sessions.models import Session, State
 from storyengine.api.tests.calling import address, call
 
@@ -100,22 +99,6 @@ def test_what_is_taken_off_tab_1_is_forgotten(ended: Session) -> None:
     assert [one.text for one in osk.conditions] == ["limps"]
 
 
-def test_a_chapter_that_an_earlier_release_began_still_has_what_was_handed_on(
-    ended: Session,
-) -> None:
-    chapter = following(ended)
-
-    def as_before(setup: dict[str, Any]) -> None:
-        setup["is_next"] = False
-        for one in setup["people"]:
-            one.update(knowledge=[], relationships=[], was="")
-
-    save(chapter, as_before)
-    osk = world_of(chapter).people["Osk"]
-    assert [one.content for one in osk.knowledge] == ["The ferry left with two lanterns."]
-    assert osk.relationships == {"Ib": "Feeds him."}
-
-
 def test_the_narrator_reads_what_the_chapter_is_about(
     ended: Session, scripted: ScriptedProvider
 ) -> None:
@@ -125,18 +108,3 @@ def test_the_narrator_reads_what_the_chapter_is_about(
     scripted.enqueue("You wake.")
     play(Session.objects.get(pk=chapter.pk))
     assert "Who cut the chain?" in scripted.history[-1].messages[0].content
-
-
-def test_what_memory_left_open_is_what_the_chapter_is_about(ended: Session) -> None:
-    thread = {"thread": "Who cut the chain?", "stakes": "the wheel", "next_likely_trigger": ""}
-    add_delta(ended, 1, 2, {"unresolved_threads": [thread]})
-    assert "Who cut the chain?" in exploration_of(following(ended)).about
-
-
-def test_what_is_too_much_for_tab_1_goes_on_by_itself(
-    ended: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("explorer.handing_on._MOST_ON_TAB_1", 100)
-    chapter = following(ended)
-    assert exploration_of(chapter).people[0].knowledge == []
-    assert world_of(chapter).people["Osk"].knowledge == world_of(ended).people["Osk"].knowledge

@@ -6,7 +6,6 @@ import pytest
 
 from agents.llm.providers.scripted import ScriptedProvider
 from explorer.tests.playing import begin, calls, events_of, move, play, scripted, world_of
-from sessions.models import Session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["scripted"]
@@ -109,32 +108,6 @@ def test_people_come_and_go_in_sight_alone(scripted: ScriptedProvider) -> None:
     told = scripted.history[-1].messages[-1].content
     assert "- Runa: The miller." in told
     assert "- The Mill: Osk (The innkeeper, who counts everything twice), Ib" in told
-
-
-def test_a_new_place_keeps_what_was_first_told_of_it(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue(
-        calls("", move("an old lighthouse")),
-        "",
-        "A white tower, salt in every joint.\n\nA gull screams.",
-    )
-    play(chapter, "I go to the lighthouse.")
-    [place] = [one for one in world_of(chapter).places.values() if "ighthouse" in one.name]
-    assert place.description == "A white tower, salt in every joint."
-    assert "The Ferry Inn" in place.ways
-
-
-def test_the_request_says_where_people_were_last_seen(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue("A fire.")
-    play(Session.objects.get(pk=chapter.pk))
-    told = scripted.history[-1].messages[-1].content
-    # Marta Quill is hidden.
-    assert (
-        "ELSEWHERE, as the player last saw it:\n"
-        "- The Mill: Ib (The miller's boy), Runa (The miller)\n"
-    ) in told
-    assert "Marta" not in told
 
 
 def test_a_thing_keeps_its_name_and_stands_in_one_place(scripted: ScriptedProvider) -> None:

@@ -94,13 +94,6 @@ class TestApi:
         assert call("PATCH", address(chapter, "setup"), fields).status_code == status
         assert setup_now(chapter) == before
 
-    def test_the_whole_setup_can_be_put_if_only_open_fields_differ(self) -> None:
-        chapter = begin()
-        whole = setup_now(chapter)
-        assert call("PUT", address(chapter, "setup"), whole | {"note": NOTE}).status_code == 200
-        assert call("PUT", address(chapter, "setup"), whole | {"style": "Dry."}).status_code == 409
-        assert setup_now(chapter)["note"] == NOTE
-
     def test_tab_1_has_the_fields_too_before_and_after_the_lock(self) -> None:
         made = call("POST", "/api/session", {"mode": "explorer"}).json()
         chapter = Session.objects.get(pk=made["session_id"])
@@ -133,18 +126,6 @@ class TestApi:
         assert setup_now(chapter)["note"]["text"] == "Mine."
         assert patch("Fresh.", client.get(where).headers["ETag"]) == 200
 
-    def test_a_chapter_that_has_ended_takes_no_change(self, scripted: ScriptedProvider) -> None:
-        chapter = begin()
-        play(chapter)
-        call("POST", address(chapter, "end"), {})
-        refused = call("PATCH", address(chapter, "setup"), {"note": NOTE})
-        assert refused.status_code == 409
-
-    def test_another_way_to_play_leaves_nothing_open(self) -> None:
-        made = call("POST", "/api/session", {}).json()
-        chapter = Session.objects.get(pk=made["session_id"])
-        assert call("PATCH", address(chapter, "setup"), {"note": NOTE}).status_code == 422
-
 
 class TestPage:
     def test_the_cells_stand_beside_the_transcript(self, client: Client) -> None:
@@ -163,13 +144,6 @@ class TestPage:
         assert saved.headers["X-Seen"] == mark_of("Dread.")
         assert exploration_of(Session.objects.get()).note.text == "Dread."
         assert not is_setup_open(Session.objects.get())
-
-    def test_what_another_window_changed_is_asked_about(self, client: Client) -> None:
-        chapter = begin({**TAVERN, "note": {"text": "Theirs."}})
-        refused = save_in_play(client, chapter, {"setup.note.text": "Mine."}, **seen("Older."))
-        assert refused.status_code == 412
-        assert "Theirs." in refused.content.decode()
-        assert exploration_of(Session.objects.get()).note.text == "Theirs."
 
     def test_without_scripts_a_whole_form_is_saved(self, client: Client) -> None:
         chapter = begin()
@@ -191,27 +165,3 @@ class TestPage:
         assert not exploration_of(Session.objects.get()).lorebook.entries
         # What is not open stays closed.
         assert client.post(f"{pages}/places").status_code == 409
-
-    @pytest.mark.parametrize("field", ["setup.title", "setup.people.0.name"])
-    def test_a_closed_field_is_refused_here(self, client: Client, field: str) -> None:
-        chapter = begin()
-        refused = save_in_play(client, chapter, {field: "Another"}, **seen(""))
-        assert refused.status_code == 423
-        assert exploration_of(Session.objects.get()).title == "The Last Ferry"
-
-    def test_a_value_that_is_not_allowed_is_refused_at_its_field(self, client: Client) -> None:
-        chapter = begin()
-        refused = save_in_play(client, chapter, {"setup.note.depth": "many"}, **seen("4"))
-        assert refused.status_code == 422
-        assert "note.depth" in refused.content.decode()
-
-    def test_an_ended_chapter_shows_no_cells(
-        self, client: Client, scripted: ScriptedProvider
-    ) -> None:
-        chapter = begin()
-        play(chapter)
-        call("POST", address(chapter, "end"), {})
-        page = client.get(f"/chapters/{chapter.pk}/play").content.decode()
-        assert "open-cells" not in page
-        refused = save_in_play(client, chapter, {"setup.note.text": "Late."}, **seen(""))
-        assert refused.status_code == 423

@@ -1,15 +1,12 @@
 """What guides the narrator is changed beside the transcript, in a real browser."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
-from storyengine.tests.browsing import SCREENSHOTS, open_page
-from storyengine.tests.running import ScriptedProgram
+from storyengine.tests.browsing import SCREENSHOTS
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
@@ -17,15 +14,6 @@ SIZES = {
     "1280": ViewportSize(width=1280, height=900),
     "390": ViewportSize(width=390, height=664),
 }
-
-
-@pytest.fixture
-def without_scripts(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
-    context: BrowserContext = browser.new_context(
-        base_url=program.url, viewport=SIZES["1280"], java_script_enabled=False
-    )
-    yield open_page(context)
-    context.close()
 
 
 def begin(page: Page) -> None:
@@ -82,18 +70,3 @@ def test_two_windows_on_one_note_ask_which_stays(page: Page) -> None:
     other.get_by_role("button", name="Take the other").click()
     expect(other.get_by_label("Note", exact=True)).to_have_value("Mine.")
     expect(other.locator("#saved-state")).to_have_text("saved")
-
-
-def test_it_works_without_scripts(without_scripts: Page) -> None:
-    page = without_scripts
-    begin(page)
-    page.locator("#open-cells > summary").click()
-    page.get_by_label("Note", exact=True).fill("Dread.")
-    page.get_by_label("Turns of the story after it").fill("1")
-    page.locator("#setup").get_by_role("button", name="Save").last.click()
-    expect(page.get_by_label("Note", exact=True)).to_have_value("Dread.")
-    page.get_by_role("button", name="Add an example").click()
-    example = page.get_by_role("textbox", name="Example 1")
-    example.fill("Aye.")
-    page.locator("#setup").get_by_role("button", name="Save").last.click()
-    expect(example).to_have_value("Aye.")

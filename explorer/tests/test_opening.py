@@ -7,7 +7,6 @@ from django.test import Client
 
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import AdmittedCall
-from explorer.handing_on import hands_on
 from explorer.ready import ready_scenarios
 from explorer.setup import exploration_of
 from explorer.tests.playing import TAVERN, begin, events_of, play, scripted, world_of
@@ -61,23 +60,6 @@ def test_the_first_deeds_are_offered_under_the_opening_alone(
     assert 'data-suggests="I wait."' not in get_page(client, chapter, "play")
 
 
-def test_a_scenario_without_an_opening_offers_its_deeds_before_the_first_turn(
-    client: Client, scripted: ScriptedProvider
-) -> None:
-    chapter = begin(TAVERN | {"deeds": ["I wait."]})
-    assert chapter.prompt_index == 0
-    assert 'data-suggests="I wait."' in get_page(client, chapter, "play")
-
-
-@pytest.mark.parametrize("page", ["play", "transcript", "search"])
-def test_no_page_shows_the_number_of_a_turn_without_words_alone(
-    client: Client, chapter: Session, page: str
-) -> None:
-    html = get_page(client, chapter, page, **({"q": "rain"} if page == "search" else {}))
-    assert "whole weight" in html
-    assert "1)" not in html
-
-
 def test_no_file_has_the_number_of_a_turn_without_words(client: Client, chapter: Session) -> None:
     for extension in ("txt", "md"):
         where = f"/chapters/{chapter.pk}/downloads/transcript?format={extension}"
@@ -86,18 +68,6 @@ def test_no_file_has_the_number_of_a_turn_without_words(client: Client, chapter:
         text = answer.content.decode()
         assert "whole weight" in text
         assert "1)" not in text
-
-
-def test_a_link_to_the_opening_leads_to_its_words(client: Client, chapter: Session) -> None:
-    html = get_page(client, chapter, "transcript")
-    assert "whole weight" in by_id(html, "prompt-1").text
-
-
-def test_the_next_chapter_does_not_open_again(chapter: Session) -> None:
-    other = Session.objects.create(mode="explorer")
-    setup = hands_on(world_of(chapter), chapter, other).setup
-    assert setup is not None
-    assert (setup["opening"], setup["deeds"]) == ("", [])
 
 
 @pytest.mark.parametrize("ready", ready_scenarios(), ids=lambda one: one.name)
@@ -119,16 +89,6 @@ class TestWhoYouAre:
         answer = client.post("/modes/explorer/begin/last-ferry", fields)
         assert answer.status_code == 302, answer.content
         return Session.objects.get()
-
-    def test_the_form_makes_nothing_by_itself(self, client: Client) -> None:
-        html = client.get("/modes/explorer/begin/last-ferry").content.decode()
-        names = {one.attributes["name"] for one in all_of(html, "input", "field")}
-        assert names == {"name", "pronouns", "seen_as", "description"}
-        assert not Session.objects.exists()
-        assert client.get("/modes/explorer/begin/no-such").status_code == 404
-
-    def test_it_can_be_left_empty(self, client: Client) -> None:
-        assert exploration_of(self.begin(client)).persona.name == "The traveller"
 
     def test_it_fills_who_the_user_is(self, client: Client) -> None:
         told = {

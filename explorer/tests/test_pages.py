@@ -41,22 +41,6 @@ def test_places_and_people_are_added_and_removed(client: Client, chapter: Sessio
     assert [(one.name, one.knowledge) for one in setup.people] == [("Somebody new", [])]
 
 
-def test_who_told_a_fact_can_be_changed_and_follows_a_new_name(
-    client: Client, chapter: Session
-) -> None:
-    for where in ("people", "people", "people/0/facts"):
-        press(client, chapter, where)
-    save_address = f"/chapters/{chapter.pk}/world/save"
-    fact = "setup.people.0.knowledge.0"
-    told = {f"{fact}.content": "It burned.", f"{fact}.source": "told"}
-    told[f"{fact}.source_character"] = "Somebody new 2"
-    assert f'name="{fact}.source_character"' in get_page(client, chapter, "world")
-    assert client.post(save_address, told).status_code == 302
-    assert client.post(save_address, {"setup.people.1.name": "Osk"}).status_code == 302
-    [known] = exploration_of(Session.objects.get()).people[0].knowledge
-    assert (known.source, known.source_character) == ("told", "Osk")
-
-
 def test_a_scenario_file_over_the_limit_is_refused_on_the_page(
     client: Client, chapter: Session
 ) -> None:
@@ -64,14 +48,6 @@ def test_a_scenario_file_over_the_limit_is_refused_on_the_page(
     answer = client.post(f"/modes/explorer/{chapter.pk}/scenario/import", {"file": file})
     assert answer.status_code == 413
     assert NOTHING_CHANGED in answer.content.decode()
-
-
-def test_what_is_gone_already_is_refused_and_changes_nothing(
-    client: Client, chapter: Session
-) -> None:
-    answer = client.post(f"/modes/explorer/{chapter.pk}/places/3/remove")
-    assert answer.status_code == 422
-    assert "gone already" in answer.content.decode()
 
 
 def test_a_place_that_is_renamed_is_renamed_wherever_it_is_named(
@@ -86,14 +62,6 @@ def test_a_place_that_is_renamed_is_renamed_wherever_it_is_named(
     assert client.post(save_address, {"setup.places.0.name": "The Mill"}).status_code == 302
     setup = exploration_of(Session.objects.get())
     assert setup.named_places() == ["The Mill"]
-
-
-def test_one_of_the_people_can_be_the_player(client: Client, chapter: Session) -> None:
-    press(client, chapter, "people")
-    setup = press(client, chapter, "people/0/be")
-    assert setup.player is not None
-    assert setup.player.name == "Somebody new"
-    assert press(client, chapter, "oneself").player is None
 
 
 def test_a_scenario_comes_from_a_file_and_goes_into_one(client: Client, chapter: Session) -> None:
@@ -149,14 +117,6 @@ def test_examples_and_lore_are_added_edited_and_removed(client: Client, chapter:
     refused = client.post(f"/chapters/{chapter.pk}/world/save", bad)
     assert refused.status_code == 422
     assert "note.depth" in refused.content.decode()
-
-
-def test_a_scenario_leaves_what_it_has_no_field_for(client: Client, chapter: Session) -> None:
-    press(client, chapter, "lore")
-    client.post(f"/chapters/{chapter.pk}/world/save", {"setup.note.text": "Slow dread."})
-    setup = press(client, chapter, "ready/last-ferry")
-    assert (setup.title, setup.note.text) == ("The Last Ferry", "Slow dread.")
-    assert len(setup.lorebook.entries) == 1
 
 
 def test_a_button_without_scripts_keeps_what_was_typed(client: Client, chapter: Session) -> None:

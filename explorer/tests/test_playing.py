@@ -4,7 +4,6 @@ import json
 from uuid import UUID
 
 import pytest
-from django.test import Client
 
 from agents.calling.model_access import AgentModel
 from agents.llm.providers.base import ToolCall
@@ -15,11 +14,9 @@ from explorer.tests.playing import (
     calls,
     discover,
     events_of,
-    lived_through,
     move,
     play,
     scripted,
-    wait,
     world_of,
 )
 from memory.models import MemoryBlock
@@ -56,19 +53,6 @@ def test_a_move_changes_the_place_and_the_clock(scripted: ScriptedProvider) -> N
         ("system", "You go to The Landing with Osk. Night."),
         ("agent", "The bell hangs still."),
     ]
-
-
-def test_the_second_step_is_told_the_new_world(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue(calls("", move("The Landing")), "Black water.")
-
-    play(chapter)
-
-    first, second = (request.messages[1].content for request in scripted.history)
-    assert "CURRENT LOCATION: The Ferry Inn" in first
-    assert "CURRENT LOCATION: The Landing" in second
-    assert "HIDDEN" not in first
-    assert "Marta Quill" in second
 
 
 def test_somebody_hidden_is_discovered_by_a_tool_or_by_the_text(
@@ -109,29 +93,6 @@ def test_somebody_hidden_is_met_where_the_text_names_nobody_else(
     assert world_of(chapter).people[name].is_discovered is is_met
 
 
-def test_time_passes_and_words_take_a_tick(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue(calls("", wait("Deep night", 30)), "The fire is low.", "Still nothing.")
-
-    play(chapter, "I wait.")
-    assert world_of(chapter).tick == 31
-    play(chapter, "")
-
-    assert (world_of(chapter).tick, world_of(chapter).narrative_time) == (32, "Deep night")
-
-
-def test_another_reply_takes_the_move_back(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue(calls("", move("The Mill")), "The wheel turns.", "You stay by the fire.")
-    play(chapter, "I go.")
-    assert world_of(chapter).player_location == "The Mill"
-
-    call("POST", address(chapter, "reroll"), {})
-
-    world = world_of(chapter)
-    assert (world.player_location, world.tick) == ("The Ferry Inn", 1)
-
-
 def test_a_turn_without_a_word_fails_and_changes_nothing(scripted: ScriptedProvider) -> None:
     chapter = begin()
     scripted.enqueue(calls("", move("The Mill")), Script(" "))
@@ -170,27 +131,6 @@ def test_a_model_says_which_place_is_meant(
     play(chapter)
 
     assert world_of(chapter).player_location == place
-
-
-def test_what_was_decided_once_asks_no_model_again(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue(
-        calls("", move("the jetty")),
-        resolved("place-2", "The Landing", 0.9),
-        "Water.",
-        calls("", move("The Mill")),
-        # Nobody has seen the people at the mill since the beginning.
-        lived_through("They sweep the floor."),
-        "Flour.",
-        calls("", move("a Jetty")),
-        "Water again.",
-    )
-
-    for _ in range(3):
-        play(chapter)
-
-    assert world_of(chapter).player_location == "The Landing"
-    assert not scripted.queue
 
 
 def test_lines_stand_between_the_paragraphs(scripted: ScriptedProvider) -> None:
@@ -298,15 +238,6 @@ def test_an_edit_changes_the_whole_reply_and_leaves_the_lines_between(
 LINE, MEETING = "You go to The Landing. Night.", "You meet Marta Quill."
 
 
-def test_the_edit_of_a_reply_with_lines_shows_all_of_it(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue(calls("You open the door.", move("The Landing")), "Black water.")
-    play(chapter)
-
-    shown = Client().get(f"/chapters/{chapter.pk}/play/edit/1").content.decode()
-    assert "You open the door.\n\nBlack water.</textarea>" in shown
-
-
 def test_people_can_be_met_when_the_cast_is_full(
     scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,43 +331,6 @@ BRANDTS = {
 }
 
 
-def test_a_part_of_a_name_means_the_one_who_has_it(scripted: ScriptedProvider) -> None:
-    chapter = begin(BRANDTS)
-    scripted.enqueue(
-        calls("", discover("Edda"), discover("Osk"), discover("Marta"), move("The Landing", "Osk")),
-        calls("", discover("Quill")),
-        "Black water.",
-    )
-
-    play(chapter)
-
-    world = world_of(chapter)
-    assert len(world.people) == 5
-    assert world.people["Osk Brandt"].location == "The Landing"
-    assert world.people["Marta Quill"].is_discovered
-    assert tool_results(scripted)[2].startswith("Marta is not to be found here")
-    assert tool_results(scripted)[1] == "Osk Brandt is known already. Nothing was changed."
-
-
-def test_somebody_known_who_is_elsewhere_is_told_as_not_here(scripted: ScriptedProvider) -> None:
-    chapter = begin({**TAVERN, "people": [{"name": "Osk Brandt", "location": "The Mill"}]})
-    scripted.enqueue(calls("", discover("Osk")), "Nobody answers.")
-    play(chapter)
-    [told] = tool_results(scripted)
-    assert told == "Osk Brandt is known already and is not here now. Nothing was changed."
-
-
-def test_a_name_that_two_people_share_is_nobodys(scripted: ScriptedProvider) -> None:
-    chapter = begin(BRANDTS)
-    scripted.enqueue(calls("", move("The Mill", "Brandt", "Nobody")), "Flour.")
-
-    play(chapter)
-
-    assert world_of(chapter).people["Osk Brandt"].location == "The Ferry Inn"
-    [told] = tool_results(scripted)
-    assert "Not here, so they did not come along: Brandt, Nobody." in told
-
-
 def test_somebody_hidden_elsewhere_is_refused_without_a_further_name(
     scripted: ScriptedProvider,
 ) -> None:
@@ -451,56 +345,10 @@ def test_somebody_hidden_elsewhere_is_refused_without_a_further_name(
     assert len(world_of(chapter).people) == 5
 
 
-def test_time_passes_by_1_to_1000_ticks(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    waits = [wait(f"Hour {ticks}", ticks) for ticks in (0, 1_001, -1, 1, 1_000)]
-    scripted.enqueue(calls("", *waits), "Snow.")
-
-    play(chapter)
-
-    refused = [one.startswith("It was not run") for one in tool_results(scripted)]
-    assert refused == [True, True, True, False, False]
-    assert world_of(chapter).tick == 1 + 1 + 1_000
-
-
-def test_a_reply_without_words_takes_a_tick_also_when_it_is_written_again(
-    scripted: ScriptedProvider,
-) -> None:
-    chapter = begin()
-    scripted.enqueue("A fire.", calls("", wait("Later", 3)), "Still.", "Smoke.")
-    play(chapter)
-    play(chapter, "")
-    assert world_of(chapter).tick == 5
-
-    call("POST", address(chapter, "reroll"), {})
-
-    assert world_of(chapter).tick == 2
-
-
-def test_a_place_is_nobody_to_be_discovered(scripted: ScriptedProvider) -> None:
-    chapter = begin()
-    scripted.enqueue(calls("", discover("the landing")), "Nobody answers.")
-
-    play(chapter, "I look for the landing.")
-
-    assert "the landing" not in world_of(chapter).people
-    assert "The Landing is a place" in scripted.history[1].messages[-1].content
-
-
 class TestAnAnswerThatDeclines:
     """A narrator that declines as a program tells nothing of the story."""
 
     REFUSAL = "I'm sorry, but I cannot continue this story as it violates my guidelines."
-
-    def test_a_small_narrator_is_asked_once_more(
-        self, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(AgentModel, "is_small", True)
-        chapter = begin()
-        scripted.enqueue(self.REFUSAL, calls("", move("the landing")), "The bell hangs still.")
-        play(chapter, "I go down.")
-        assert world_of(chapter).player_location == "The Landing"
-        assert events_of(chapter, 1)[-1] == ("agent", "The bell hangs still.")
 
     @pytest.mark.parametrize("is_small", [True, False])
     def test_the_attempt_fails_then_and_changes_nothing(
@@ -518,9 +366,3 @@ class TestAnAnswerThatDeclines:
             assert failed is not None
             assert (failed.status, failed.partial_text) == (Attempt.Status.FAILED, "")
         assert world_of(chapter).player_location == before
-
-    def test_a_narrator_may_tell_what_others_say(self, scripted: ScriptedProvider) -> None:
-        chapter = begin()
-        scripted.enqueue("Osk: I stay.\n\nRuna: So do I.")
-        play(chapter, "I ask them.")
-        assert events_of(chapter, 1)[-1] == ("agent", "Osk: I stay.\n\nRuna: So do I.")

@@ -2,16 +2,13 @@
 
 import json
 from dataclasses import replace
-from unittest.mock import Mock
 
 import pytest
-from pytest_django import Settings
 
 from agents.llm.providers.base import ToolCall
 from agents.llm.providers.failures.call_errors import ProviderUnreachable
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from explorer.simulation import SUMMARY_AGENT
 from explorer.tests.playing import (
     begin,
     calls,
@@ -23,8 +20,7 @@ from explorer.tests.playing import (
     wait,
     world_of,
 )
-from explorer.unseen import SIMULATION, find_unseen, told_until
-from sessions.models import Session
+from explorer.unseen import SIMULATION, find_unseen
 from storyengine.api.tests.calling import RunJobs, address, call
 from world.state import Person, Place, World
 
@@ -60,18 +56,6 @@ def test_the_ticks_decide_how_fully(
 ) -> None:
     unseen = find_unseen(unseen_world(ticks), threads)
     assert [(one.is_full, one.exchanges) for one in unseen] == found
-
-
-def test_at_most_two_places_and_the_longest_unseen_first() -> None:
-    world = unseen_world(40)
-    places = dict(world.places)
-    people = dict(world.people)
-    for at, name in enumerate(("Mill", "Inn")):
-        places[name] = Place(name, unseen_since=at + 1)
-        for who in ("A", "B"):
-            people[name + who] = Person(name + who, location=name)
-    unseen = find_unseen(replace(world, places=places, people=people), [])
-    assert [one.place for one in unseen] == ["There", "Mill"]
 
 
 def report(**arguments: object) -> Script:
@@ -145,29 +129,6 @@ def test_a_failure_skips_the_place_and_says_so(
     assert lines == ["What happened at The Mill meanwhile could not be worked out."]
 
 
-def test_what_waits_to_be_taken_is_not_worked_out_again(
-    scripted: ScriptedProvider, run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = Mock(side_effect=told_until)
-    monkeypatch.setattr("explorer.tools.told_until", told)
-    chapter = begin()
-    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
-    play(chapter)
-    # The player is quicker than the worker.
-    scripted.enqueue(calls("", move("The Ferry Inn")), "The fire.")
-    told.reset_mock()
-    play(chapter)
-    # It is asked once for all steps of the run, because it makes a world for all that waits.
-    assert told.call_count == 1
-    assert Job.objects.filter(kind=SIMULATION).count() == 1
-    scripted.enqueue("They quarrel about flour.")
-    run_jobs()
-    # What is long enough after it is worked out by a job of its own.
-    scripted.enqueue(calls("", wait("Later", 12), move("The Landing")), "Black water.")
-    play(chapter)
-    assert Job.objects.filter(kind=SIMULATION).count() == 2
-
-
 def test_a_result_of_another_form_does_not_stop_play(
     scripted: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -182,19 +143,6 @@ def test_a_result_of_another_form_does_not_stop_play(
     scripted.enqueue(calls("", move("The Ferry Inn")), "The fire.")
     call("POST", address(chapter, "reroll"), {})
     assert world_of(chapter).player_location == "The Ferry Inn"
-
-
-def test_the_model_that_the_chapter_has_chosen_works_it_out(
-    scripted: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = begin()
-    own = {SUMMARY_AGENT.model_setting: {"max_output_tokens": 300}}
-    Session.objects.filter(pk=chapter.pk).update(model_settings=own)
-    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
-    play(chapter)
-    scripted.enqueue("They quarrel about flour.")
-    run_jobs()
-    assert scripted.history[-1].max_output_tokens < 4_000
 
 
 def test_who_is_alone_is_summed_up_and_time_counts_from_the_latest_arrival() -> None:
@@ -299,84 +247,6 @@ def test_a_return_without_an_answer_or_to_somebody_hidden_tells_nothing(
     assert len(results) == 2
     assert not any("Since" in one or "Meanwhile" in one or "Marta" in one for one in results)
     assert world_of(chapter).player_location == "The Mill"
-
-
-REFUSAL = "I'm sorry, but I can't assist with that request."
-
-
-def test_a_refusal_of_a_model_does_not_happen_in_the_world(
-    scripted: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = begin()
-    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
-    play(chapter)
-    scripted.enqueue(REFUSAL)
-    assert run_jobs()
-    assert Job.objects.get(kind=SIMULATION).result == {"places": [], "skipped": ["The Mill"]}
-    # It tells nothing within a move either.
-    scripted.enqueue(
-        calls("", wait("Night", 12), move("The Ferry Inn")), lived_through(REFUSAL), "The fire."
-    )
-    play(chapter)
-    assert REFUSAL not in str(scripted.history[-1].messages)
-    world = world_of(chapter)
-    assert world.player_location == "The Ferry Inn"
-    assert not any("assist" in one.description for one in world.happenings)
-
-
-def test_people_of_another_form_in_a_result_do_not_stop_another_reply(
-    scripted: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = begin()
-    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
-    play(chapter)
-    scripted.enqueue("They quarrel about flour.")
-    run_jobs()
-    result = Job.objects.get(kind=SIMULATION).result
-    assert result
-    [entry] = result["places"]
-    bad = {"places": [entry | {"people": [7, "Ib"]}, entry | {"people": [[]]}]}
-    Job.objects.filter(kind=SIMULATION).update(result=bad)
-    scripted.enqueue(calls("", move("The Ferry Inn")), "The fire.")
-    call("POST", address(chapter, "reroll"), {})
-    assert world_of(chapter).player_location == "The Ferry Inn"
-
-
-def test_a_long_wait_asks_as_a_move_does(scripted: ScriptedProvider, run_jobs: RunJobs) -> None:
-    chapter = begin()
-    scripted.enqueue(
-        calls("", wait("Later", 10)), "You wait.", calls("", wait("Late", 11)), "Dark."
-    )
-    play(chapter)
-    assert not Job.objects.filter(kind=SIMULATION).exists()
-    scripted.enqueue(calls("", wait("Late", 11)), "Dark.")
-    play(chapter)
-    assert Job.objects.filter(kind=SIMULATION).exists()
-
-
-def test_a_small_model_is_asked_nothing_within_a_turn_and_for_no_talk(
-    scripted: ScriptedProvider, run_jobs: RunJobs, settings: Settings
-) -> None:
-    settings.MODEL = "llama3.2"
-    chapter = begin()
-    scripted.enqueue(
-        json.dumps({"text": "", "calls": [called("advanceTime", narrativeTime="L", ticks=40)]}),
-        json.dumps({"text": "Dark.", "calls": []}),
-    )
-    play(chapter)
-    scripted.enqueue("They are quiet.", "They are quiet.")
-    run_jobs()
-    summed = [one for one in scripted.history if "OUT_OF_SIGHT" in str(one.messages)]
-    assert len(summed) == 2
-    assert not any("CONVERSATION" in str(one.messages[-1].content) for one in summed)
-    arguments = {"destination": "The Mill", "narrativeTime": "L", "accompaniedBy": []}
-    scripted.enqueue(
-        json.dumps({"text": "", "calls": [called("moveToLocation", **arguments)]}),
-        json.dumps({"text": "Flour.", "calls": []}),
-    )
-    play(chapter)
-    assert world_of(chapter).player_location == "The Mill"
-    assert not scripted.queue
 
 
 def called(name: str, **arguments: object) -> dict[str, object]:

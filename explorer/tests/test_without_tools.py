@@ -6,17 +6,13 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.flows.replies.composing import answer_to
 from agents.llm.providers.failures.call_errors import ProviderRefused
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.prompting.sandwich import Subject
-from explorer.narrator import words_of
-from explorer.played_world import world_for
 from explorer.tests.playing import TAVERN, begin, calls, events_of, move, play, wait, world_of
 from explorer.unseen import SIMULATION
 from sessions.models import Session
-from storyengine.api.tests.calling import address, assert_problem, call
+from storyengine.api.tests.calling import address, call
 from storyengine.tabs.tests.reading import all_of, get_page
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -97,25 +93,6 @@ def test_another_attempt_and_the_prompt_again_make_the_move_of_the_click_again(
     assert world_of(chapter).player_location == INN
 
 
-def test_a_prompt_to_a_place_that_nobody_knows_is_refused(embedded: ScriptedProvider) -> None:
-    chapter = begin()
-    refused = assert_problem(go(chapter, "Atlantis"), 422, "invalid-input")
-    assert "Atlantis" in refused["detail"]
-    assert not chapter.attempts.exists()
-
-
-def test_a_request_that_is_looked_at_is_about_the_place_of_the_move(
-    embedded: ScriptedProvider,
-) -> None:
-    chapter = begin()
-    attempt = answer_to(chapter, None, "I go to the mill.")
-    looked_at = Subject(chapter, attempt=attempt, own_pieces=words_of(attempt))
-    assert world_for(looked_at).player_location == MILL
-    # What is read ahead has no words yet.
-    assert world_for(Subject(chapter, attempt=attempt)).player_location == INN
-    assert not chapter.changes.exists()
-
-
 def test_what_looks_like_a_call_is_never_run(embedded: ScriptedProvider) -> None:
     chapter = begin()
     embedded.enqueue(
@@ -141,20 +118,6 @@ def test_somebody_hidden_is_met_by_the_draw_alone(embedded: ScriptedProvider) ->
     # To let the story go on is to wait, in any language.
     play(chapter, "")
     assert [one.name for one in world_of(chapter).present()] == ["Marta", "Runa"]
-
-
-def test_a_request_that_is_looked_at_is_about_the_place_and_whoever_is_met_there(
-    embedded: ScriptedProvider,
-) -> None:
-    hidden = {"name": "Tove", "is_discovered": False, "encounter_chance": 1, "location": MILL}
-    chapter = begin(TAVERN | {"people": [*TAVERN["people"], hidden]})
-    run = call(
-        "POST", address(chapter, "dry-run"), {"user_text": "I look around.", "given": {"to": MILL}}
-    )
-    [told] = [one["text"] for one in run.json()["layers"] if one["name"] == "WORLD_NOW"]
-    assert told.startswith(f"{MILL}, ")
-    assert "Now you meet Tove" in told
-    assert not world_of(chapter).people["Tove"].is_discovered
 
 
 def test_a_place_that_was_named_is_offered_below_the_turn(

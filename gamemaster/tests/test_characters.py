@@ -3,28 +3,16 @@ of them is told."""
 
 import pytest
 
-from agents.modes.registry import mode_of, who_answers
+from agents.modes.registry import who_answers
 from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
-from gamemaster.characters import CHARACTER_LAYERS, CHARACTERS
-from gamemaster.mode import MODE
+from gamemaster.characters import CHARACTER_LAYERS
 from sessions.exceptions import InvalidInput
 from sessions.play.attempts import Writer
 from sessions.reply_lengths import ReplyLength
-from sessions.roster import SLOTS
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
-
-
-def test_a_chapter_that_names_no_mode_is_the_game_master_s() -> None:
-    assert mode_of(make_active_chapter()) is MODE
-
-
-def test_all_characters_are_told_the_same_way() -> None:
-    assert [agent.agent_id for agent in CHARACTERS] == list(SLOTS)
-    assert {agent.name for agent in CHARACTERS} == {"character"}
-    assert all(agent.layers is CHARACTER_LAYERS for agent in CHARACTERS)
 
 
 def test_whom_a_prompt_addresses_answers_it() -> None:
@@ -59,10 +47,3 @@ def test_the_length_of_replies_changes_the_last_line_alone(tier: Tier) -> None:
         # A character who says little is not asked for more by the last line.
         assert all("unless the beat or your identity asks" in line for line in lines)
     assert all(much in line for much, line in zip(told, lines, strict=True))
-
-
-@pytest.mark.parametrize("tier", TIERS)
-def test_the_map_of_the_process_is_at_most_a_sentence(tier: Tier) -> None:
-    layers = compose(CHARACTER_LAYERS, Subject(make_active_chapter(), 2), tier)
-    told = [layer.pieces[0].text for layer in layers if layer.name == "PROCESS_MAP"]
-    assert [text.count(".") for text in told] == ([] if tier == "minimal" else [1])

@@ -99,15 +99,6 @@ class TestTheRequest:
         play(chapter, "The tide table falls from its nail.")
         assert texts_of(chapter)[-1] == new
 
-    def test_a_refusal_is_taken_after_any_other_reply(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        poor = '"It is late." I put on my coat and go down to the quay.'
-        declined = "\"Well, I'm sorry, but I can't help you with that.\" I look at the table."
-        provider.enqueue(poor, *[declined] * 3)
-        play(chapter, "The tide table falls from its nail.")
-        assert texts_of(chapter)[-1] == poor
-
 
 @pytest.mark.parametrize(
     ("beat", "told"),
@@ -140,11 +131,3 @@ def letters(script: str) -> Letters:
 def test_the_letters_of_a_script_hold_each_word_of_it(script: str, data: st.DataObject) -> None:
     word = data.draw(st.text(ALPHABETS[script], min_size=1))
     assert re.fullmatch(f"[{letters(script).within}]+", word)
-
-
-def test_no_script_has_the_letters_of_another() -> None:
-    for script in ALPHABETS:
-        others = "".join(text for name, text in ALPHABETS.items() if name != script)
-        assert not re.search(f"[{letters(script).within}]", others)
-    assert letters_of(["สวัสดี"]) is None
-    assert letters_of(["…!"]) is None

@@ -5,16 +5,12 @@ from typing import Any, cast
 import pytest
 
 from sessions.tests.weekly import (
-    FRONT_ONE_IN,
-    LONG_ONE_IN,
-    OTHER_ONE_IN,
     few,
     left_to_the_week,
 )
 
 PAGES = "storyengine/tabs/tests/test_it.py"
 MEMORY = "memory/tests/test_it.py"
-FLOWS = "agents/flows/tests/test_it.py"
 
 
 class Mark:
@@ -61,50 +57,6 @@ def test_of_what_must_never_break_one_case_is_tried_if_it_starts_the_program(
 ) -> None:
     cases = [Case(f"test_it[{number}]", *marks) for number in range(13)]
     assert len(tried(*cases)) == 1
-
-
-@pytest.mark.parametrize(
-    "marks",
-    [
-        (),
-        ("django_db", "each_case"),
-        ("django_db", "each_run"),
-        ("browser", "each_run", "each_case"),
-    ],
-)
-def test_of_others_each_case_is_tried(marks: tuple[str, ...]) -> None:
-    cases = [Case(f"test_it[{number}]", *marks) for number in range(13)]
-    assert tried(*cases) == cases
-
-
-@pytest.mark.parametrize(
-    ("marks", "file", "one_in"),
-    [
-        (("browser",), PAGES, LONG_ONE_IN),
-        (("processes", "django_db"), MEMORY, LONG_ONE_IN),
-        (("django_db",), PAGES, FRONT_ONE_IN),
-        (("django_db",), MEMORY, 1),
-        (("django_db",), FLOWS, OTHER_ONE_IN),
-        ((), PAGES, 1),
-        (("browser", "each_run"), PAGES, 1),
-    ],
-)
-def test_of_long_functions_and_those_in_front_a_part_is_tried(
-    marks: tuple[str, ...], file: str, one_in: int
-) -> None:
-    cases = functions(*marks, file=file)
-    share = len(tried(*cases)) / len(cases)
-    assert 0.8 / one_in <= share <= min(1.2 / one_in, 1)
-
-
-@pytest.mark.parametrize(("url", "stack"), [("", "files"), ("postgres://", "servers")])
-def test_on_one_stack_alone(monkeypatch: pytest.MonkeyPatch, url: str, stack: str) -> None:
-    monkeypatch.setenv("STORYENGINE_TEST_DATABASE_URL", url)
-    on_files = functions("browser", "each_run_on_files")
-    on_servers = functions("processes", "each_run_on_servers")
-    own, other = (on_files, on_servers) if stack == "files" else (on_servers, on_files)
-    assert tried(*own) == own
-    assert len(tried(*other)) < len(other)
 
 
 def test_weekly_ones_are_not_tried() -> None:

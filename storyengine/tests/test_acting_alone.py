@@ -11,23 +11,20 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
-from kombu.exceptions import OperationalError as BrokerError
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import native as native
 from agents.flows.replies.choosing import edit_reply
 from agents.flows.replies.going_on import go_on
-from agents.flows.replies.turns import keep_reply, stop_reply
+from agents.flows.replies.turns import stop_reply
 from agents.flows.tests.playing import play, reroll
 from agents.llm.providers.failures.call_errors import ProviderTimeout
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
 from agents.running import work
 from agents.running.jobs import queue_job
-from agents.running.recovery import recover
 from agents.running.watch import Watch
 from agents.tests.second_mode import install
-from agents.worker.sweeping import sweep
 from sessions.models import Attempt, Session
 from sessions.play.attempts import Writer, open_prompt
 from sessions.play.breaking import stop_attempt
@@ -63,25 +60,6 @@ def test_they_go_on_by_themselves_as_often_as_the_mode_says(
     assert jobs_of(chapter) == [("done", 1), ("done", 2)]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_request_is_composed_ahead_only_for_a_prompt_of_the_user(
-    chapter: Session,
-    provider: ScriptedProvider,
-    run_jobs: RunJobs,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read: list[Session] = []
-    monkeypatch.setattr("agents.flows.replies.finishing.read_ahead", read.append)
-    provider.enqueue("One.", "Two.", "Three.", "Four.")
-    watch(chapter)
-    # The keepers act next, and a worker plays their turns. The worker composes no request ahead,
-    # because the user's prompts go to another process.
-    assert run_jobs() == 2
-    assert read == []
-    play(chapter, "Go on.")
-    assert read == [chapter]
-
-
 def test_whoever_is_not_to_act_waits(chapter: Session, provider: ScriptedProvider) -> None:
     provider.enqueue("One.")
     play(chapter, "Go on.")
@@ -101,25 +79,6 @@ def test_the_row_comes_with_the_commit_or_not_at_all(
     attempt = play(chapter, WATCH, key="k")
     assert (attempt.is_running, attempt.turn) == (True, None)
     assert not chapter.jobs.exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_without_a_broker_the_sweep_gives_notice(
-    chapter: Session,
-    provider: ScriptedProvider,
-    monkeypatch: pytest.MonkeyPatch,
-    noticed: list[str],
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise BrokerError("no broker")
-
-    provider.enqueue("One.")
-    with monkeypatch.context() as patched:
-        patched.setattr("agents.running.notices.current_app.send_task", refuse)
-        watch(chapter)
-    assert noticed == []
-    assert sweep()
-    assert noticed == [str(job_of(chapter).pk)]
 
 
 def test_two_notices_are_one_turn(
@@ -206,27 +165,6 @@ class TestEnds:
         assert run_jobs() == 1
         assert (alone(chapter).actor, alone(chapter).status) == (actor, Attempt.Status.FAILED)
         assert len(provider.history) == 2
-
-    def test_a_failure_ends_it(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        provider.enqueue("One.", ProviderTimeout("Too slow."), "Two.")
-        watch(chapter)
-        assert run_jobs() == 1
-        assert alone(chapter).status == Attempt.Status.FAILED
-        assert jobs_of(chapter) == [("done", 1)]
-        recover()
-        assert run_jobs() == 0
-
-    def test_a_kept_text_ends_it(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        provider.enqueue("One.", Script("Two is", error=ProviderTimeout("Too slow.")))
-        watch(chapter)
-        run_jobs()
-        keep_reply(chapter.pk)
-        assert told(chapter) == [WATCH, "One.", "Two is"]
-        assert jobs_of(chapter) == [("done", 1)]
 
     def test_another_attempt_goes_on_anew_and_nobody_follows_the_earlier_one(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs

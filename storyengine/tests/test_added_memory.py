@@ -11,17 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
-from agents.calling.tests.exploring import MODELS, sent_text
 from agents.calling.tests.exploring import native as native
+from agents.calling.tests.exploring import sent_text
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.failures.call_errors import ProviderRefused
 from agents.llm.providers.scripted import ScriptedProvider
-from agents.models import Job, LLMArtifact
+from agents.models import Job
 from agents.modes.declaration import Memory
 from agents.modes.registry import load_modes
-from agents.prompting.tests.payloads import as_xml
 from agents.running.results import waiting_results
 from agents.tests.replies import answer_in_form, turn_delta
 from memory.blocks.blocks import counting_deltas
@@ -130,15 +128,6 @@ def test_it_waits_until_a_run_takes_it(chapter: Session) -> None:
     assert lessons(chapter) == ["three", "six"]
 
 
-def test_it_is_no_part_of_memory(chapter: Session) -> None:
-    remember(chapter, "one", "two", "three")
-    [delta] = deltas(chapter)
-    assert "learned" not in delta
-    assert delta["memory_type"] == "turn_delta"
-    answer = LLMArtifact.objects.get(agent="memory").raw_output_ref
-    assert "learned" in answer
-
-
 def test_whoever_was_not_there_and_what_does_not_fit_is_dropped(
     chapter: Session, scribe: Scribe
 ) -> None:
@@ -172,17 +161,6 @@ def test_a_key_that_cannot_be_read_costs_no_memory(
     assert not Job.objects.filter(kind=Job.Kind.MEMORY_RESULT).exists()
 
 
-def test_a_model_that_writes_xml_is_read_too(
-    chapter: Session, scribe: Scribe, settings: Settings
-) -> None:
-    settings.MODEL = MODELS["xml"]
-    scribe.writes = as_xml
-    remember(chapter, "one", "two", "three")
-    assert "<learned>" in sent_text(scribe.asked[0])
-    play(chapter, "four")
-    assert lessons(chapter) == ["three"]
-
-
 class TestOtherAttempts:
     def test_it_belongs_to_the_attempt_that_was_told(self, chapter: Session) -> None:
         remember(chapter, "one", "two", "three")
@@ -194,24 +172,6 @@ class TestOtherAttempts:
         play(chapter, "five")
         assert lessons(chapter) == ["drei"]
         assert [kind for kind, _ in changes(chapter, 4)] == []
-
-    def test_it_counts_again_with_its_attempt(self, chapter: Session) -> None:
-        remember(chapter, "one", "two", "three")
-        first = str(chapter.turns.get(number=3).chosen_id)
-        reroll(chapter, user_text="I say drei.")
-        work_on_all()
-        chosen = call("POST", address(chapter, "turns/3/choose"), {"attempt_id": first})
-        assert chosen.status_code == 200
-        remember(chapter, "four", "five")
-        assert lessons(chapter) == ["three"]
-
-    def test_each_attempt_of_the_turn_that_takes_it_takes_it_once(self, chapter: Session) -> None:
-        remember(chapter, "one", "two", "three")
-        play(chapter, "four")
-        reroll(chapter)
-        assert lessons(chapter) == ["three"]
-        play(chapter, "five")
-        assert lessons(chapter) == ["three"]
 
 
 class TestNextChapter:
@@ -225,14 +185,6 @@ class TestNextChapter:
         assert lessons(chapter) == []
         assert lessons(self.begun_after(chapter)) == ["three"]
 
-    def test_what_cannot_be_taken_does_not_stop_it(
-        self, chapter: Session, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        remember(chapter, "one", "two", "three")
-        Job.objects.filter(kind=Job.Kind.MEMORY_RESULT).update(result={"lessons": [7]})
-        assert lessons(self.begun_after(chapter)) == []
-        assert "is not handed on: TypeError" in caplog.text
-
 
 class TestCopies:
     def test_a_file_and_a_fork_have_what_waits(self, chapter: Session) -> None:
@@ -243,14 +195,6 @@ class TestCopies:
             assert lessons(copy) == []
             play(copy, "four")
             assert lessons(copy) == ["three"]
-
-    def test_they_take_nothing_twice(self, chapter: Session) -> None:
-        remember(chapter, "one", "two", "three")
-        play(chapter, "four")
-        copy = import_chapter(written(chapter))
-        assert lessons(copy) == ["three"]
-        play(copy, "five")
-        assert lessons(copy) == ["three"]
 
     def test_a_fork_before_it_was_taken_has_it_waiting(self, chapter: Session) -> None:
         remember(chapter, "one", "two", "three")
@@ -336,18 +280,6 @@ def test_an_error_of_the_mode_costs_no_memory(
     [line] = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
     assert "what the summary" in line
     assert secret not in line
-
-
-def test_what_can_be_no_change_is_void_and_says_so(
-    chapter: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_addition(monkeypatch, replace(ADDITION, brings=lambda *_about: {"x": "y" * 1_000_000}))
-    remember(chapter, "one", "two", "three")
-    job = Job.objects.get(kind=Job.Kind.MEMORY_RESULT)
-    assert (job.status, job.result) == (Job.Status.VOID, None)
-    assert "A change to the world" in job.error
-    play(chapter, "four")
-    assert changes(chapter, 4) == []
 
 
 def use_addition(monkeypatch: pytest.MonkeyPatch, addition: Any) -> None:

@@ -53,16 +53,6 @@ def test_a_task_is_acknowledged_when_it_is_done_and_taken_one_at_a_time() -> Non
     assert conf.worker_prefetch_multiplier == 1
 
 
-def test_nobody_keeps_results() -> None:
-    assert conf.result_backend is None
-    assert conf.task_ignore_result is True
-
-
-def test_a_task_has_an_end_and_its_job_an_earlier_one() -> None:
-    longest = settings.LONGEST_JOB_SECONDS
-    assert longest < conf.task_soft_time_limit < conf.task_time_limit
-
-
 def test_redis_gives_no_message_out_twice_while_its_job_may_run_or_wait() -> None:
     read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")
     patience = read["broker_transport_options"]["visibility_timeout"]
@@ -76,13 +66,6 @@ def test_each_class_of_work_has_a_queue_and_a_worker_takes_the_most_urgent_first
     }
     read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")
     assert read["broker_transport_options"]["queue_order_strategy"] == "priority"
-
-
-def test_a_worker_looks_for_its_broker_as_long_as_it_takes() -> None:
-    read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")
-    assert read["broker_connection_max_retries"] is None
-    assert conf.broker_connection_retry is True
-    assert conf.broker_connection_retry_on_startup is True
 
 
 def test_a_page_waits_for_no_broker_longer_than_a_moment() -> None:
@@ -135,18 +118,3 @@ class TestRetries:
             task.run(job_id="6fa459ea-ee8a-3ca4-894e-db77e160355e")
         task.pop_request()
         assert pauses[-1] == 0
-
-    def test_there_is_an_end_to_them(self) -> None:
-        task.push_request(retries=task.max_retries, called_directly=False)
-        with pytest.raises(OperationalError):
-            task.run(job_id="6fa459ea-ee8a-3ca4-894e-db77e160355e")
-        task.pop_request()
-
-
-@pytest.mark.parametrize(
-    ("given", "threads"), [({}, 4), ({"STORYENGINE_WORKER_THREADS": "32"}, 32)]
-)
-def test_the_number_of_jobs_at_the_same_time_is_a_setting(
-    given: dict[str, str], threads: int
-) -> None:
-    assert read_conf(**given)["worker_concurrency"] == threads

@@ -19,7 +19,6 @@ from sessions.chapter.stories import (
     restore_chapter,
 )
 from sessions.models import Session, State
-from sessions.play.attempts import open_prompt
 from sessions.play.committing import edit_reply
 from sessions.tests.factories import add_prompts, add_turn, make_active_chapter
 from storyengine.api.tests.calling import address as api_address
@@ -128,25 +127,6 @@ def test_until_the_first_prompt_one_click_renews_what_is_remembered(
     assert told(client, chapter) == ""
 
 
-def test_a_fork_that_was_chosen_later_hands_on_its_own_memory(
-    first: Session, chapter: Session
-) -> None:
-    fork = fork_chapter(first.pk, 3)
-    add_prompts(fork, 1)
-    add_delta(fork, 4, 4, {"canon_locks": ["Mara saw a ghost."]}, audience=[1])
-    choose_chapter(fork.pk)
-    document = renew(chapter).json()
-    assert document["before"] == {
-        "session_id": str(fork.pk),
-        "changes": [],
-        "can_renew": True,
-    }
-    for readers, knows in (([1], True), ([2], False)):
-        holds = what_holds(fold_chapter(chapter, readers=readers), chapter.characters)
-        assert ("Mara saw a ghost." in holds["canon_locks"]) is knows
-    assert Session.objects.get(pk=chapter.pk).differs_by_reader
-
-
 def test_what_only_the_old_memory_told_apart_is_forgotten_with_it(
     first: Session, chapter: Session
 ) -> None:
@@ -175,25 +155,6 @@ class TestAfterTheFirstPrompt:
         assert address(chapter, "renew-before") not in actions
         assert_problem(renew(chapter), 409, "wrong-state")
         assert canon(chapter) == ["The lamp is lit."]
-
-    def test_the_announcement_can_be_put_away_until_the_next_change(
-        self, client: Client, first: Session, chapter: Session
-    ) -> None:
-        correct(first)
-        client.post(address(chapter, "keep-before"))
-        assert told(client, chapter) == ""
-        assert canon(chapter) == ["The lamp is lit."]
-        play_on(first)
-        assert "played on" in told(client, chapter)
-
-
-def test_nothing_is_renewed_while_the_first_reply_is_written(
-    first: Session, chapter: Session
-) -> None:
-    open_prompt(chapter.pk, actor=1, words="Begin.", submission_key="k")
-    correct(first)
-    assert call("GET", api_address(chapter)).json()["before"]["can_renew"] is False
-    assert_problem(renew(chapter), 409, "wrong-state")
 
 
 def test_a_deleted_chapter_can_be_brought_back_and_its_memory_stays(

@@ -77,15 +77,6 @@ class TestCalls:
             "stop": ["\n\n", "END"],
         }
 
-    def test_other_characters_and_other_chapters_are_as_before(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        play(chapter, slot=2)
-        play(make_active_chapter(), slot=1)
-        assert {one.model for one in provider.history} == {"plain-7b"}
-        assert {one.top_p for one in provider.history} == {None}
-        assert not any(one.extra_body for one in provider.history)
-
     def test_a_change_counts_from_the_next_attempt(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -184,16 +175,6 @@ class TestLimits:
         store_reports(settings.OPENAI_BASE_URL, {"mine-14b": WindowReport(4_096)})
         with pytest.raises(InvalidInput, match="50 to 2,048"):
             save_models(chapter.pk, {"AGENT_1": OwnSettings(model="mine-14b", output_tokens=2_049)})
-
-    def test_the_built_in_model_has_no_other(self, chapter: Session, settings: Settings) -> None:
-        settings.LLM = "embedded"
-        with pytest.raises(InvalidInput, match="embedded"):
-            save_models(chapter.pk, {"AGENT_1": OwnSettings(model="other")})
-        save_models(chapter.pk, {"AGENT_1": OwnSettings(temperature=0.5)})
-
-    def test_an_agent_of_another_mode_is_refused(self, chapter: Session) -> None:
-        with pytest.raises(InvalidInput, match="no agent"):
-            save_models(chapter.pk, {"KEEPER": NOTHING_SET})
 
     def test_what_was_set_for_another_model_is_not_sent(
         self, chapter: Session, provider: ScriptedProvider

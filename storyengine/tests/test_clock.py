@@ -1,9 +1,6 @@
 import threading
 from types import SimpleNamespace
 
-import pytest
-from celery.beat import Scheduler
-
 from storyengine.operations.celery import Clock, app
 
 
@@ -18,25 +15,6 @@ def test_every_worker_has_one_and_it_dies_with_it() -> None:
     clock.stop(worker)
     beat.join(timeout=30)
     assert not beat.is_alive()
-
-
-def test_the_end_of_a_worker_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_ticking, may_end = threading.Event(), threading.Event()
-
-    def tick(_scheduler: Scheduler) -> float:
-        is_ticking.set()
-        may_end.wait(30)
-        return 0.0
-
-    monkeypatch.setattr(Scheduler, "tick", tick)
-    worker = SimpleNamespace(app=app)
-    clock = Clock(worker)
-    clock.start(worker)
-    assert is_ticking.wait(30)
-    clock.stop(worker)
-    assert clock.beat.is_alive()
-    may_end.set()
-    clock.beat.join(timeout=30)
 
 
 def test_it_backs_up() -> None:

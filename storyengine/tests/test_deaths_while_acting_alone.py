@@ -12,21 +12,19 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection
 from pytest_django import Settings
 
-from agents.calling.tests.bookkeeping import expire, make_due
+from agents.calling.tests.bookkeeping import expire
 from agents.calling.tests.exploring import native as native
 from agents.flows.replies.finishing import key_after
 from agents.flows.replies.going_on import go_on
 from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.modes.registry import who_answers
 from agents.running import work
 from agents.running.jobs import MAX_ATTEMPTS, claim, due_jobs
 from agents.running.recovery import recover
 from agents.running.watch import Watch
 from sessions.models import Attempt, Session
-from sessions.play.attempts import open_prompt
-from sessions.play.breaking import INTERRUPTED, stop_attempt
+from sessions.play.breaking import INTERRUPTED
 from storyengine.api.tests.calling import RunJobs, reply_is_running
 from storyengine.tests.acting_alone import alone, job_of, jobs_of, run_as, told, watch
 from storyengine.tests.lighthouse.keeper import WATCH
@@ -71,15 +69,6 @@ class TestDeaths:
         provider.enqueue("Two.", "Three.", "Four.")
         return job_of(chapter)
 
-    def test_a_worker_that_ends_gives_it_back_with_its_words(
-        self, chapter: Session, interrupted: Job, run_jobs: RunJobs
-    ) -> None:
-        assert (interrupted.status, interrupted.attempts) == (Job.Status.QUEUED, 0)
-        broken = alone(chapter)
-        run_jobs()
-        assert told(chapter) == [WATCH, "One.", "Two.", "Three."]
-        assert chapter.turns.get(number=2).chosen == broken
-
     def test_one_whose_worker_died_is_written_again_by_the_same_writer(
         self, chapter: Session, interrupted: Job, run_jobs: RunJobs, settings: Settings
     ) -> None:
@@ -94,34 +83,6 @@ class TestDeaths:
         run_jobs()
         assert told(chapter) == [WATCH, "One.", "Two.", "Three."]
         assert chapter.attempts.count() == 3
-
-    def test_where_the_user_goes_on_first_nobody_acts(
-        self, chapter: Session, interrupted: Job, run_jobs: RunJobs
-    ) -> None:
-        play(chapter, "Enough.")
-        run_jobs()
-        assert told(chapter) == [WATCH, "One.", "Enough.", "Two."]
-        assert jobs_of(chapter) == [("done", 1)]
-        assert chapter.attempts.get(words="").status == Attempt.Status.SET_ASIDE
-
-    def test_while_another_process_still_writes_it_the_job_waits(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, interrupted: Job
-    ) -> None:
-        key = alone(chapter).submission_key
-        running = open_prompt(
-            chapter.pk, actor=2, words="", submission_key=key, answers=who_answers
-        )
-        for _ in range(MAX_ATTEMPTS + 1):
-            make_due(interrupted)
-            assert run_jobs() == 1
-            interrupted.refresh_from_db()
-            assert (interrupted.status, interrupted.attempts) == (Job.Status.QUEUED, 0)
-            assert not due_jobs().exists()
-        assert stop_attempt(running.attempt)
-        make_due(interrupted)
-        run_jobs()
-        assert jobs_of(chapter) == [("done", 1)]
-        assert told(chapter) == [WATCH, "One."]
 
     def test_one_that_ends_every_process_is_left_to_the_user(
         self, chapter: Session, interrupted: Job

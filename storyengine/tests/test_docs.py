@@ -162,6 +162,7 @@ def test_what_the_guide_names_in_bold_is_on_the_pages() -> None:
             if path.suffix in (".py", ".css")
         ),
         BASE / "sessions" / "reply_lengths.py",
+        *(BASE / mode / "mode.py" for mode in settings.MODES),
     ]
     pages = " ".join(path.read_text(encoding="utf-8") for path in sources).lower()
     pages = re.sub(r"<[^>]+>", "", pages)

@@ -133,18 +133,6 @@ class TestNames:
         names = {"agent_names": {"1": name}}
         assert call("PUT", address(make_chapter(), "tab1"), names).status_code == 422
 
-    def test_nobody_appears_under_such_a_name(
-        self, settings: Settings, provider: ScriptedProvider, name: str
-    ) -> None:
-        settings.LLM = "scripted"
-        chapter = begun({"locations": [{"name": "Inn"}]})
-        met = {"characterName": name, "introduction": "A smith.", "goals": ""}
-        provider.enqueue(calls("", ("discoverCharacter", met), move(name)), "Nobody comes.")
-        play(chapter)
-        world = call("GET", address(chapter, "world")).json()
-        assert [one["name"] for one in world["characters"]] == ["The traveller"]
-        assert [one["name"] for one in world["locations"]] == ["Inn"]
-
 
 def begun(scenario: dict[str, Any]) -> Session:
     made = call("POST", "/api/session", {"mode": "explorer"}).json()

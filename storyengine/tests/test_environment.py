@@ -31,29 +31,16 @@ class TestBadValues:
         [
             ("DEBUG", "maybe"),
             ("PORT", "abc"),
-            ("PORT", "0"),
             ("PORT", "70000"),
             ("STORYENGINE_LLM", "oracle"),
-            ("STORYENGINE_CONTEXT_WINDOW", "-1"),
-            ("STORYENGINE_MEMORY_TOKENS", "0"),
             ("STORYENGINE_MEMORY_TOKENS", "many"),
-            ("STORYENGINE_CALLS_PER_MINUTE", "0"),
-            ("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", "0"),
             ("STORYENGINE_CHAPTER_BUDGET", "much"),
-            ("STORYENGINE_CHAPTER_BUDGET", "-1"),
             ("STORYENGINE_CHAPTER_BUDGET", "NaN"),
-            ("STORYENGINE_HTTPS", "2"),
             ("STORYENGINE_HSTS", "everywhere"),
             ("STORYENGINE_HOST", "story.example.org"),
-            # The next three hosts need a password, and none is set here.
             ("STORYENGINE_HOST", "0.0.0.0"),  # noqa: S104
-            ("STORYENGINE_HOST", "::"),
-            ("STORYENGINE_HOST", "192.0.2.7"),
-            ("FORWARDED_ALLOW_IPS", "proxy.example.org"),
             ("FORWARDED_ALLOW_IPS", "127.0.0.1, 172.16.0.1/12"),
-            ("DATABASE_URL", "mysql://gm:hush-hush@localhost/x"),
             ("DATABASE_URL", "postgres://gm:hush-hush@localhost:port/x"),
-            ("DATABASE_URL", "gm:hush-hush@localhost"),
             ("STORYENGINE_DATA", "/dev/null/story"),
         ],
     )
@@ -113,13 +100,8 @@ class TestHSTS:
     @pytest.mark.parametrize(
         ("variables", "header"),
         [
-            ({}, "None"),
             ({"STORYENGINE_HSTS": "preload"}, "None"),
             ({"STORYENGINE_HTTPS": "true"}, "max-age=31536000"),
-            (
-                {"STORYENGINE_HTTPS": "true", "STORYENGINE_HSTS": "subdomains"},
-                "max-age=31536000; includeSubDomains",
-            ),
             (
                 {"STORYENGINE_HTTPS": "true", "STORYENGINE_HSTS": "preload"},
                 "max-age=31536000; includeSubDomains; preload",
@@ -138,10 +120,6 @@ class TestHSTS:
 
 
 class TestReaders:
-    def test_empty_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PORT", " ")
-        assert environment.read_number("PORT", 8000) == 8000
-
     @pytest.mark.parametrize(("text", "value"), [("True", True), ("on", True), ("0", False)])
     def test_truth_has_several_spellings(
         self, monkeypatch: pytest.MonkeyPatch, text: str, value: bool
@@ -149,15 +127,15 @@ class TestReaders:
         monkeypatch.setenv("DEBUG", text)
         assert environment.read_bool("DEBUG") is value
 
-    def test_a_list_is_trimmed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("ALLOWED_HOSTS", "a.example, b.example,")
-        assert environment.read_list("ALLOWED_HOSTS", "*") == ["a.example", "b.example"]
-
 
 class TestHost:
     @pytest.mark.parametrize(
         ("text", "host"),
-        [("", ""), ("localhost", "127.0.0.1"), ("127.0.0.2", "127.0.0.2"), ("[::1]", "::1")],
+        [
+            ("", ""),
+            ("localhost", "127.0.0.1"),
+            ("[::1]", "::1"),
+        ],
     )
     def test_this_machine_alone_needs_no_password(
         self, monkeypatch: pytest.MonkeyPatch, text: str, host: str
@@ -293,14 +271,6 @@ class TestEnvFile:
         environment.read_env_file(env_file)
         assert environment.read_text("STORYENGINE_MODEL") == "größer"
 
-    def test_big_endian_utf_16_is_read(
-        self, env_file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("PYTEST_VERSION")
-        env_file.write_bytes("\ufeffSTORYENGINE_MODEL=b".encode("utf-16-be"))
-        environment.read_env_file(env_file)
-        assert environment.read_text("STORYENGINE_MODEL") == "b"
-
     @pytest.mark.parametrize(
         ("content", "words"),
         [
@@ -318,10 +288,6 @@ class TestEnvFile:
         with pytest.raises(ImproperlyConfigured, match=words) as caught:
             environment.read_env_file(env_file)
         assert "hush-hush" not in str(caught.value)
-        assert environment.read_text("STORYENGINE_MODEL") == ""
-
-    def test_the_test_suite_does_not_read_it(self, env_file: Path) -> None:
-        environment.read_env_file(env_file)
         assert environment.read_text("STORYENGINE_MODEL") == ""
 
 

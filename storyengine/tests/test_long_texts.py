@@ -42,10 +42,6 @@ UNITS = [
 ]
 # After some of these beginnings, code that reads the text takes another branch.
 STARTS = ["", "## x", "**x**"]
-TAGS = [
-    *("<", "</", "<a>", "</a>", "<!--", "<![CDATA[", "]]>", "&", "&#1", "<item>", "<invoke name"),
-    *("<canon_locks>x</canon_locks>", "<range>", "<location_updates>", " ", "\n", "\t"),
-]
 BRACKETS = ["{", "[", '{"a":', '"a": ', '"', "\\", "}", "]", ",", "//", "/*", " ", "\n", "1", "```"]
 
 
@@ -92,19 +88,7 @@ def test_of_a_reply_of_words(reader: str, start: str) -> None:
 
 
 @pytest.mark.parametrize("is_last_try", [False, True], ids=["first try", "last try"])
-@pytest.mark.parametrize("start", ["", "<turn_delta>", "<turn_delta><canon_locks>"])
-def test_of_a_reply_in_tags(start: str, is_last_try: bool) -> None:
-    for unit in TAGS:
-        _validate(_long(start, unit), "xml", is_last_try=is_last_try)
-
-
-@pytest.mark.parametrize("is_last_try", [False, True], ids=["first try", "last try"])
 @pytest.mark.parametrize("start", ["", '{"memory_type": ', '{"memory_type": "turn_delta", "x": ["'])
 def test_of_a_reply_in_brackets(start: str, is_last_try: bool) -> None:
     for unit in BRACKETS:
         _validate(_long(start, unit), "json", is_last_try=is_last_try)
-
-
-def test_of_a_reply_that_names_one_list_after_another_again_and_again() -> None:
-    canon, places = "<canon_locks>x</canon_locks>", "<location_updates/>"
-    _validate(f"<turn_delta>{canon * 100_000}{places * 100_000}", "xml", is_last_try=True)

@@ -75,17 +75,6 @@ class TestInPlay:
         ]
         assert places(chapter) == [17, 17, 29]
 
-    def test_a_change_before_the_first_word_and_after_the_last(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(rings("", 1), rings("I pull.", 2), "")
-        played(chapter)
-        assert [text for _, text in told(chapter)] == [
-            "The bell rings: 1.",
-            "I pull.",
-            "The bell rings: 2.",
-        ]
-
     def test_a_name_that_is_cleaned_away_is_not_counted(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -101,18 +90,6 @@ class TestInPlay:
             "The bell rings: 1.",
             "Again.",
             "The bell rings: 2.",
-        ]
-
-    @pytest.mark.usefixtures("small")
-    def test_a_small_model_s_heading_is_not_counted(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(rings("## YOUR_REPLY\n\nI pull."), "It is still.")
-        played(chapter)
-        assert [text for _, text in told(chapter)] == [
-            "I pull.",
-            "The bell rings: 1.",
-            "It is still.",
         ]
 
     @pytest.mark.parametrize("is_small", [False, True])
@@ -133,23 +110,6 @@ class TestInPlay:
             "I pull.",
             "The bell rings: 1.",
             "It is still and",
-        ]
-
-    def test_a_retry_counts_from_its_own_beginning(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(
-            rings("I climb for a very long time.", 1),
-            ProviderTimeout("Too slow."),
-            rings("I pull.", 2),
-            "It is still.",
-        )
-        assert_problem(prompt(chapter, key="k"), 502, "turn-failed")
-        played(chapter, key="k")
-        assert [text for _, text in told(chapter)] == [
-            "I pull.",
-            "The bell rings: 2.",
-            "It is still.",
         ]
 
     def test_an_edit_a_file_and_a_fork_have_the_places(

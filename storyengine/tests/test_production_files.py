@@ -82,14 +82,3 @@ def test_what_is_copied_into_the_image_is_all_that_the_program_needs(image: Path
     for path in (image / "staticfiles", *(image / "staticfiles").rglob("*")):
         assert path.stat().st_mode & 0o055 == (0o055 if path.is_dir() else 0o044), path
     assert (image / "Procfile").is_file()
-
-
-def test_every_pinned_package_is_pinned_once() -> None:
-    names = []
-    for file in ("requirements.txt", "requirements-dev.txt"):
-        for line in (BASE / file).read_text(encoding="utf-8").splitlines():
-            if line and not line.startswith(("#", "-r")):
-                name, pinned, _ = line.partition("==")
-                assert pinned, line
-                names.append(re.sub(r"\[.*\]", "", name).lower().replace("_", "-"))
-    assert len(names) == len(set(names))

@@ -1,6 +1,5 @@
 """Stories are exported and imported on pages and through the API."""
 
-import json
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ from memory.tests.factories import add_lock
 from sessions.chapter.stories import begin_next_chapter
 from sessions.models import Session, Story
 from sessions.tests.factories import add_prompts, make_active_chapter
-from storyengine.api.tests.calling import assert_problem, call
-from storyengine.exchange.exporting import export_chapter
+from storyengine.api.tests.calling import call
 
 pytestmark = pytest.mark.django_db
 
@@ -45,19 +43,6 @@ def test_a_story_goes_from_its_menu_through_the_form_of_the_home_page(
     assert sorted(Session.objects.values_list("place", flat=True)) == [1, 1, 2, 2]
 
 
-def test_the_same_form_takes_a_chapter(client: Client, first: Session) -> None:
-    send(client, export_chapter(first.pk).to_json())
-    assert Story.objects.count() == 2
-    assert Session.objects.count() == 3
-
-
-def test_a_damaged_story_is_refused_on_the_page(client: Client, first: Session) -> None:
-    content = client.get(reverse("pages:export-story", args=[first.story_id])).getvalue()
-    answer = send(client, content.replace(b'"place":2', b'"place":0'))
-    assert answer.status_code == 422
-    assert Story.objects.count() == 1
-
-
 def test_the_api_exports_and_imports(first: Session) -> None:
     path = f"/api/story/{first.story_id}"
     content = call("GET", f"{path}/export").json()
@@ -69,14 +54,3 @@ def test_the_api_exports_and_imports(first: Session) -> None:
     assert [one["place"] for one in document["chapters"]] == [1, 2]
     again = call("GET", f"/api/story/{document['story_id']}/export").json()
     assert again["story"] == content["story"]
-
-
-def test_the_api_refuses_another_file_with_the_place(first: Session) -> None:
-    path = f"/api/story/{first.story_id}"
-    content = call("GET", f"{path}/export").json()
-    content["story"]["chapters"][1]["follows"] = 1
-    problem = assert_problem(call("POST", "/api/story/import", content), 422, "bad-chapter-file")
-    assert problem["detail"].startswith("story.chapters[1].follows is no chapter before")
-    chapter = json.loads(export_chapter(first.pk).to_json())
-    assert call("POST", "/api/story/import", chapter).status_code == 422
-    assert Story.objects.count() == 1

@@ -1,7 +1,6 @@
 """The stream of a reply tells what its steps change, to whoever follows it from wherever."""
 
 import asyncio
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -15,15 +14,12 @@ from agents.flows.tests.playing import reply_is_over
 from agents.llm.providers.failures.call_errors import StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, following
-from agents.running.database import in_database
 from agents.running.following import follow
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText, StepChanges
 from sessions.models import FIRST_NUMBER_IN_PLAY, Attempt, Session
-from sessions.play.attempts import open_prompt
-from sessions.play.played_world import NewChange, store_changes
 from storyengine.api.tests.calling import acall, address, events_in, in_loop
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
-from storyengine.tests.playing_the_lighthouse import chosen, played
+from storyengine.tests.playing_the_lighthouse import chosen
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
@@ -78,24 +74,6 @@ def test_each_step_that_changes_something_is_one_event(
     # What is told is what is stored, with the number of whoever appears.
     assert [*first["changes"], *second["changes"]] == chosen(chapter, 1)["changes"]
     assert first["changes"][1]["payload"]["number"] == FIRST_NUMBER_IN_PLAY
-
-
-def test_one_who_asks_again_after_the_end_is_told_too(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(*two_steps())
-    first = in_loop(lambda: stream(chapter))
-    again = in_loop(lambda: stream(chapter))
-    assert [name for name, _ in again] == ["token", "change", "change", "turn"]
-    changes = [one for one in first if one[0] == "change"]
-    assert [one for one in again if one[0] == "change"] == changes
-
-
-def test_a_reply_without_changes_has_no_such_event(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue("I wait.")
-    assert told(in_loop(lambda: stream(chapter))) == [("token", "I wait."), ("turn", None)]
 
 
 def test_a_broken_reply_has_told_its_finished_steps(
@@ -154,36 +132,6 @@ def test_a_late_follower_gets_them_in_their_places(
     assert parts[-1].attempt.status == Attempt.Status.COMMITTED
 
 
-def test_changes_wait_until_the_text_before_them_is_stored(
-    chapter: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process stores the text only once a second, and the changes of a step at once."""
-    monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
-    attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
-    Attempt.objects.update(partial_text="I li")
-    lit = NewChange("lighthouse.lit", {"lamp": "n"}, step=1, after_chars=11)
-    assert store_changes(attempt, [lit])
-
-    def store_more() -> None:
-        Attempt.objects.update(partial_text="I light it. And")
-
-    async def scenario() -> list[Any]:
-        parts: list[Any] = []
-        async with aclosing(follow(attempt.pk)) as followed:
-            async for part in followed:
-                parts.append(part)
-                if len(parts) == 1:
-                    await in_database(store_more)
-                if len(parts) == 4:
-                    return parts
-        return parts
-
-    first, before, step, after = in_loop(scenario)
-    texts = [one.text for one in (first, before, after)]
-    assert texts == ["I li", "ght it.", " And"]
-    assert isinstance(step, StepChanges)
-
-
 def test_a_page_is_told_that_a_step_changed_something(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
@@ -207,15 +155,3 @@ def test_a_page_is_told_that_a_step_changed_something(
     # The words come in as many pieces as the page was quick to read.
     assert "light" in frames.partition("event: change")[0]
     assert "lighthouse.lit" not in frames
-
-
-def test_an_answer_without_a_stream_is_as_before(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(*two_steps())
-    assert [one["text"] for one in played(chapter)][1:] == [
-        "I light it.",
-        "I ring.",
-        "The bell rings: 2.",
-        "She lands.",
-    ]

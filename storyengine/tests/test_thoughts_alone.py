@@ -12,8 +12,7 @@ from pytest_django import Settings
 
 from agents.calling.tests.exploring import native as native
 from agents.flows.replies.tests.trying import try_again
-from agents.llm.providers.failures.call_errors import StreamBroken
-from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.modes.declaration import Stage
 from agents.tests.second_mode import install
 from memory.models import MemoryBlock, NarrativeDraft
@@ -23,7 +22,6 @@ from storyengine.api.tests.calling import (
     RunJobs,
     acall,
     address,
-    assert_problem,
     call,
     events_in,
     in_loop,
@@ -87,16 +85,6 @@ class TestPlay:
         assert folded == ("token", {"text": "", "is_restart": True})
         assert (name, turn["events"]) == ("turn", [])
 
-    def test_one_that_broke_off_shows_what_was_written_and_can_be_kept(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(Script("*thinks* The lamp", error=StreamBroken("It broke off.")))
-        problem = assert_problem(prompt(chapter, 2, ""), 502, "turn-failed")
-        assert problem["pending_turn"]["partial_text"] == "*thinks* The lamp"
-        kept = call("POST", address(chapter, "keep"))
-        assert (kept.status_code, kept.json()["events"]) == (201, [])
-        assert kinds(chapter) == [(1, "thought", "The lamp")]
-
     def test_another_attempt_may_say_something_and_the_thought_can_be_chosen_again(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -107,13 +95,6 @@ class TestPlay:
         body = {"attempt_id": thought}
         assert call("POST", address(chapter, "turns/1/choose"), body).status_code == 200
         assert read_transcript(chapter).plain_text == "1)"
-
-    def test_nothing_was_said_that_could_be_edited(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        think(chapter, provider)
-        answer = call("POST", address(chapter, "turns/1/edit"), {"text": "I wait."})
-        assert "Nothing was said here" in assert_problem(answer, 409, "wrong-state")["detail"]
 
 
 class TestTrials:

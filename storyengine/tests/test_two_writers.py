@@ -44,17 +44,6 @@ def tab1(chapter: Session) -> dict[str, Any]:
     return cast(dict[str, Any], Client().get(f"/api/session/{chapter.pk}/tab1").json())
 
 
-def test_whoever_writes_last_wins(chapter: Session) -> None:
-    put(chapter, world_text="The program's.", agent_names={"1": "Mara"})
-    autosave(chapter, world_text="The page's.")
-    assert tab1(chapter)["world_text"] == "The page's."
-    assert tab1(chapter)["agent_names"]["1"] == "Mara"
-    put(chapter, world_text="The program's again.")
-    autosave(chapter, name_1="Kara")
-    assert tab1(chapter)["world_text"] == "The program's again."
-    assert tab1(chapter)["agent_names"]["1"] == "Kara"
-
-
 def test_at_once_neither_loses_what_only_one_of_them_wrote(chapter: Session) -> None:
     for number in ROUNDS:
         text = f"Number {number}."

@@ -1,6 +1,6 @@
 """What changes make of a world."""
 
-from world.changes import MOVED, SIMULATED, TIED, apply
+from world.changes import SIMULATED, TIED, apply
 from world.document import read_world, write_world
 from world.state import Person, Place, World
 
@@ -22,12 +22,6 @@ def test_the_player_does_not_notice_that_somebody_hidden_arrives() -> None:
     [known] = apply(world_with(is_discovered=True), SIMULATED, result).happenings
     assert set(hidden.witnesses) == {"Marta", "Osk"}
     assert set(known.witnesses) == {"Marta", "Osk", "You"}
-
-
-def test_the_player_knows_of_an_own_move() -> None:
-    world = apply(world_with(is_discovered=False), MOVED, {"who": ["You", "Osk"], "to": "Mill"})
-    [move] = world.happenings
-    assert set(move.witnesses) == {"You", "Osk", "Marta"}
 
 
 def test_a_tie_of_the_beginning_is_not_lost_by_a_later_one() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from world.changes import MOVED, REMEMBERED, apply
+from world.changes import MOVED, apply
 from world.conditions import BECAME, MOST_CONDITIONS, MOST_THINGS, THING
 from world.document import read_world, write_world
 from world.state import Person, Place, World
@@ -46,16 +46,6 @@ def test_a_condition_ends_by_its_own_or_by_shorter_words() -> None:
     # What is not known, and somebody who is not, change nothing.
     assert told(world, BECAME, person="You", condition="blind", over=True) == world
     assert told(world, BECAME, person="Nobody", condition="blind") == world
-
-
-def test_memory_brings_both_for_places_too() -> None:
-    remembered = {
-        "things": [{"name": "A lamp", "place": "Mill"}],
-        "conditions": [{"place": "Mill", "condition": "the door is broken", "over": False}],
-    }
-    world = apply(small_world(), REMEMBERED, remembered, ref="block")
-    assert world.things["A lamp"].place == "Mill"
-    assert [one.text for one in world.places["Mill"].conditions] == ["the door is broken"]
 
 
 def test_things_and_conditions_are_bounded() -> None:

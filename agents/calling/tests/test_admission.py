@@ -19,19 +19,16 @@ from asgiref.sync import async_to_sync
 from django.conf import settings as settings_of_django
 from django.db import connection
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import Settings
 
-from agents.calling.admission import Admission, Reservation, admit, end_reservation, give_back
-from agents.calling.calls import check_allowed, let_through, warm_model
+from agents.calling.admission import Admission, Reservation, admit, end_reservation
+from agents.calling.calls import check_allowed
 from agents.exceptions import (
     BudgetReserved,
     BudgetSpent,
-    ModelNotReady,
-    PromptTooLong,
     RateLimited,
 )
 from agents.flows.beginning.locking import request_lock
-from agents.flows.replies.composing import compose_start
 from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.turns import start_prompt
 from agents.flows.telling.ending import request_end
@@ -43,7 +40,6 @@ from agents.tests.declared import CHARACTERS
 from agents.tests.recorded_calls import add_call
 from agents.tests.replies import turn_delta
 from agents.worker.sweeping import sweep
-from sessions.chapter.access import get_chapter
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter, make_chapter
 from sessions.tests.racing import at_once, refusals, successes
@@ -103,20 +99,6 @@ class TestCaps:
         assert len(provider.history) == 3
         assert AdmittedCall.objects.count() == 3
 
-    def test_a_reply_that_ended_without_a_call_counts_no_longer(
-        self, chapter: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        settings.CALLS_PER_MINUTE = 1
-
-        async def refuse(*_: object) -> None:
-            raise ModelNotReady("It is loading.", is_coming=True)
-
-        with monkeypatch.context() as patch:
-            patch.setattr("agents.flows.replies.writing.settle_warmup", refuse)
-            assert play(chapter).status == Attempt.Status.FAILED
-        assert play(chapter).status == Attempt.Status.COMMITTED
-        assert AdmittedCall.objects.count() == 1
-
     def test_a_chapter_that_is_gone_forgives_nothing(
         self, provider: ScriptedProvider, settings: Settings
     ) -> None:
@@ -172,12 +154,6 @@ class TestCaps:
             with pytest.raises(RateLimited):
                 ask(chapter.pk)
         assert AdmittedCall.objects.count() == 1
-
-    def test_it_takes_one_query(
-        self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
-    ) -> None:
-        with django_assert_num_queries(1):
-            count_call(chapter.pk)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -274,10 +250,6 @@ class TestReservation:
         with pytest.raises(BudgetSpent):
             self.admit(chapter, 1)
 
-    def test_a_call_that_was_not_sent_reserves_nothing(self, chapter: Session) -> None:
-        give_back(self.admit(chapter, 1_000))
-        self.admit(chapter, 1_000)
-
     def test_dollars_are_reserved_by_the_price_of_the_model(
         self, chapter: Session, settings: Settings
     ) -> None:
@@ -342,28 +314,6 @@ class TestWhatCounts:
         assert len(provider.history) > 12
         assert AdmittedCall.objects.count() == len(provider.history)
         assert set(AdmittedCall.objects.values_list("session_id", flat=True)) == {chapter.pk}
-
-    def test_so_does_reading_ahead(self, chapter: Session, provider: ScriptedProvider) -> None:
-        provider.name = "embedded"
-        async_to_sync(warm_model)(
-            CHARACTERS[1], chapter.pk, lambda: compose_start(get_chapter(chapter.pk), 1)
-        )
-        assert AdmittedCall.objects.count() == len(provider.history) == 1
-
-    def test_what_cannot_be_sent_does_not(self, chapter: Session) -> None:
-        def refuse() -> None:
-            raise PromptTooLong("Too long.")
-
-        with pytest.raises(PromptTooLong):
-            let_through(chapter.pk, refuse)  # type: ignore[arg-type]
-        assert not AdmittedCall.objects.exists()
-
-    def test_nor_does_a_reply_that_may_not_be_sent(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.host = "models.example"
-        assert play(chapter).status == Attempt.Status.FAILED
-        assert not AdmittedCall.objects.exists()
 
 
 def test_the_sweep_forgets_what_no_cap_asks_for(chapter: Session) -> None:

@@ -10,13 +10,10 @@ from pydantic import Field
 from pytest_django import Settings
 
 from agents.calling.answers_by_call import ask_for_call
-from agents.calling.objects import NotInForm
 from agents.calling.records.stored_prompts import read_messages
 from agents.calling.tests.exploring import MODELS, explorer, sent_text
 from agents.calling.tests.exploring import native as native
-from agents.exceptions import RateLimited
 from agents.llm.providers.base import ToolCall
-from agents.llm.providers.failures.call_errors import ProviderBusy
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.prompting.layers import Layer, text_layer
@@ -112,16 +109,6 @@ def test_a_wrong_answer_is_asked_for_once_more(
     assert AdmittedCall.objects.count() == 2
 
 
-def test_two_wrong_answers_are_the_end(
-    chapter: Session, provider: ScriptedProvider, has_tools: bool
-) -> None:
-    provider.enqueue(*(answer({}, has_tools=has_tools) for _ in range(2)))
-    with pytest.raises(NotInForm):
-        ask(chapter)
-    assert len(provider.history) == 2
-    assert all(one.error for one in LLMArtifact.objects.all())
-
-
 @pytest.mark.parametrize(
     ("text", "calls"),
     [
@@ -137,26 +124,6 @@ def test_what_can_only_mean_the_one_tool_is_read(
 ) -> None:
     provider.enqueue(Script(text, tool_calls=calls))
     assert ask(chapter) == Resolved(**QUAY)
-
-
-def test_a_failure_of_the_server_is_raised_and_recorded(
-    chapter: Session, provider: ScriptedProvider, has_tools: bool
-) -> None:
-    provider.enqueue(ProviderBusy("Busy."))
-    with pytest.raises(ProviderBusy):
-        ask(chapter, attempt_id=add_attempt(chapter).pk)
-    assert LLMArtifact.objects.get().error == "Busy."
-
-
-def test_it_counts_for_the_cap_on_calls(
-    chapter: Session, provider: ScriptedProvider, settings: Settings
-) -> None:
-    settings.CALLS_PER_MINUTE = 1
-    provider.enqueue(json.dumps(QUAY))
-    ask(chapter)
-    with pytest.raises(RateLimited):
-        ask(chapter)
-    assert len(provider.history) == 1
 
 
 def test_an_agent_names_the_waits_between_tries(

@@ -1,7 +1,6 @@
 """Tests of when a server is asked about its models, and of how its reports are stored."""
 
 import asyncio
-import uuid
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,23 +11,15 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents.calling.asking_windows import ask_servers
-from agents.calling.chapter_models import save_models
 from agents.calling.consent import grant
 from agents.calling.model_access import model_of
 from agents.calling.servers.changing import add_server, choose_models
 from agents.calling.servers.keys import paste_key
 from agents.llm.facts import reported_windows
 from agents.llm.facts.reported_windows import read_report, store_reports
-from agents.llm.providers.tests.model_server import model_server
 from agents.llm.providers.windows import WindowReport
 from agents.models import ReportedWindow
-from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.own_settings import OwnSettings
-from agents.running.work import STOPPING
-from agents.tests.declared import CHARACTERS
-from agents.worker import sweeping, tasks
-from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -71,17 +62,6 @@ def pass_by(**time: float) -> None:
     ReportedWindow.objects.update(asked_at=timezone.now() - timedelta(**time))
 
 
-def test_what_it_says_is_what_prompts_are_fitted_to(
-    calls_allowed: None, settings: Settings
-) -> None:
-    entry = {"id": MODEL, "max_model_len": 12_288}
-    with model_server({"GET /v1/models": {"data": [entry]}}) as server:
-        settings.OPENAI_BASE_URL = server.base_url
-        assert model_of(CHARACTERS[1]).when_ready().facts.context_window == 8_192
-        ask_servers()
-    assert model_of(CHARACTERS[1]).when_ready().facts.context_window == 12_288
-
-
 class TestWhenItIsAsked:
     def test_one_of_this_machine_needs_no_permission(self, server: FakeServer) -> None:
         ask_servers()
@@ -96,14 +76,6 @@ class TestWhenItIsAsked:
         grant("llm.example")
         ask_servers()
         assert server.asked == [[MODEL]]
-
-    def test_another_one_is_not_asked_while_nothing_is_sent(
-        self, server: FakeServer, settings: Settings
-    ) -> None:
-        settings.OPENAI_BASE_URL = ELSEWHERE
-        grant("llm.example")
-        ask_servers(in_passing=True)
-        assert server.asked == []
 
     @pytest.mark.parametrize(
         ("base_url", "soon", "later"),
@@ -129,12 +101,6 @@ class TestWhenItIsAsked:
         assert len(server.asked) == 1
         pass_by(**later)
         ask_servers()
-        assert len(server.asked) == 2
-
-    def test_without_an_answer_it_is_asked_again(self, server: FakeServer) -> None:
-        server.says = {}
-        ask_servers()
-        ask_servers(in_passing=True)
         assert len(server.asked) == 2
 
     def test_of_a_model_at_rest_it_is_asked_again_with_the_next_job(
@@ -224,23 +190,6 @@ class TestServersOfTheUser:
         ask_servers()
         assert [address for address, _, _ in asked] == ["https://models.example/v1"]
 
-    def test_the_models_that_chapters_have_set_are_asked_about_too(
-        self, asked: list[tuple[str, str, list[str]]]
-    ) -> None:
-        chapter = save_models(make_active_chapter().pk, {"AGENT_9": OwnSettings(model="own")})
-        ask_servers()
-        assert asked == [(HERE, "", [MODEL, "own"])]
-        assert model_of(in_chapter(NARRATOR, chapter)).when_ready().facts.context_window == 20_480
-
-    def test_an_unusable_file_of_keys_keeps_no_other_server_from_being_asked(
-        self, asked: list[tuple[str, str, list[str]]], tmp_path: Path
-    ) -> None:
-        add_server("Mine", "http://127.0.0.1:1/v1")
-        choose_models({"AGENT_9": ("mine", "unknown-9")})
-        (tmp_path / "model-keys.json").write_text("damaged")
-        ask_servers()
-        assert [address for address, _, _ in asked] == [HERE]
-
     def test_one_that_hangs_keeps_no_other_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
         answered = asyncio.Event()
 
@@ -270,13 +219,6 @@ class TestWhatIsKept:
         store_reports(HERE, {MODEL: WindowReport(2_048, is_ceiling=True)})
         assert read_report(HERE, MODEL) == WindowReport(2_048)
 
-    def test_a_later_answer_replaces_an_earlier_one(self) -> None:
-        store_reports(HERE, {MODEL: WindowReport(4_096)})
-        store_reports(HERE, {MODEL: WindowReport(8_192)})
-        assert read_report(HERE, MODEL) == WindowReport(8_192)
-        store_reports(HERE, {MODEL: None})
-        assert read_report(HERE, MODEL) is None
-
     def test_an_answer_is_one_servers(self) -> None:
         store_reports(HERE, {MODEL: WindowReport(4_096)})
         assert read_report("http://127.0.0.1:8080/v1", MODEL) is None
@@ -287,48 +229,3 @@ class TestWhatIsKept:
         store_reports(settings.OPENAI_BASE_URL, {long_name: WindowReport(4_096)})
         assert read_report(settings.OPENAI_BASE_URL, long_name) == WindowReport(4_096)
         assert "secret" not in ReportedWindow.objects.get().server
-
-
-def test_a_prompt_does_not_ask_the_database_each_time(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
-    with django_assert_num_queries(1):
-        for _ in range(3):
-            model_of(CHARACTERS[1]).when_ready()
-
-
-class TestWorker:
-    @pytest.fixture
-    def steps(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        steps: list[str] = []
-
-        def ask(*, in_passing: bool = False) -> None:
-            steps.append("ask in passing" if in_passing else "ask")
-
-        monkeypatch.setattr(tasks, "ask_servers", ask)
-
-        def work(_job_id: uuid.UUID) -> bool:
-            steps.append("work")
-            return not STOPPING.is_set()
-
-        monkeypatch.setattr(tasks, "work_on", work)
-        monkeypatch.setattr(sweeping, "ask_servers", ask)
-        monkeypatch.setattr(sweeping, "give_notice_of_due_jobs", lambda: steps.append("ring"))
-        return steps
-
-    def test_it_asks_before_a_job_and_once_the_model_was_called(self, steps: list[str]) -> None:
-        tasks.run_job(job_id=str(uuid.uuid4()))
-        assert steps == ["ask", "work", "ask"]
-
-    def test_its_sweep_asks_in_passing(self, steps: list[str]) -> None:
-        sweeping.sweep()
-        assert steps == ["ring", "ask in passing"]
-
-    def test_one_that_is_being_stopped_asks_nothing(self, steps: list[str]) -> None:
-        STOPPING.set()
-        try:
-            tasks.run_job(job_id=str(uuid.uuid4()))
-            sweeping.sweep()
-        finally:
-            STOPPING.clear()
-        assert steps == ["work", "ring"]

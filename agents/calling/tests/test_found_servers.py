@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from pytest_django import Settings
 
 from agents.calling import offered_models
 from agents.calling.offered_models import find_servers
-from agents.calling.servers.addresses import PRESETS, Preset
+from agents.calling.servers.addresses import Preset
 from agents.calling.servers.changing import add_server, remove_server
 from agents.calling.servers.keys import paste_key
 from agents.llm.providers.tests.model_server import ModelServer, model_server
@@ -36,11 +35,6 @@ def search(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[tuple[str, 
     presets = tuple(Preset(f"s{n}", f"S{n}", one) for n, one in enumerate(addresses))
     monkeypatch.setattr(offered_models, "PRESETS", presets)
     return [(one.preset.address, one.models) for one in find_servers()]
-
-
-def test_the_usual_ports_are_those_of_four_programs() -> None:
-    on_this_machine = [urlsplit(one.address) for one in PRESETS if "127.0.0.1" in one.address]
-    assert {one.port for one in on_this_machine} == {11434, 1234, 8080, 8000}
 
 
 def test_each_is_asked_once_without_a_key_and_no_other_host_is(

@@ -1,22 +1,17 @@
 """Tests of the names, windows and limits that the engine knows of its agents' models."""
 
-import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import Settings
 
 from agents.calling import model_access
 from agents.calling.model_access import (
     model_of,
-    provider_at,
     provider_label,
     unknown_models,
 )
-from agents.calling.servers.choices import choice_of
-from agents.exceptions import ModelNotReady
 from agents.flows.beginning.locking import request_lock
 from agents.flows.tests.playing import play
 from agents.llm.facts.model_facts import facts_of
@@ -41,25 +36,6 @@ def hosted(settings: Settings) -> Settings:
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
     return settings
-
-
-@pytest.mark.django_db
-class TestProviderLabel:
-    def test_a_hosted_model_is_named_with_its_host(self, hosted: Settings) -> None:
-        hosted.MODEL = "o4-mini"
-        assert provider_label() == "o4-mini at api.openai.com"
-
-    def test_a_second_model_is_named_too(self, hosted: Settings) -> None:
-        assert provider_label() == "o4-mini and gpt-5.2 at api.openai.com"
-
-    def test_many_models_are_counted(self, hosted: Settings) -> None:
-        hosted.MODEL = "model-0"
-        hosted.MODEL_BY_AGENT = {f"AGENT_{number}": f"model-{number}" for number in range(10)}
-        assert provider_label() == "10 models at api.openai.com"
-
-    def test_a_server_of_this_machine_is_called_so(self, hosted: Settings) -> None:
-        hosted.MODEL, hosted.OPENAI_BASE_URL = "llama3", "http://127.0.0.1:11434/v1"
-        assert provider_label() == "llama3 on this machine"
 
 
 @pytest.mark.django_db
@@ -107,38 +83,6 @@ class TestStandIn:
         run_jobs()
         assert LLMArtifact.objects.get().model == "embedded:smollm2-135m"
         assert TokenCalibration.objects.get().model == "embedded:smollm2-135m"
-
-    def test_its_facts_are_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        own = replace(facts_of("o4-mini"), max_output=77)
-        facts = {"embedded:smollm2-135m": own}
-        monkeypatch.setattr(
-            model_access, "facts_of", lambda name, *_: facts.get(name, facts_of(name))
-        )
-        assert model_of(CHARACTERS[1]).when_ready().facts.max_output == 77
-
-    def test_streaming_code_asks_no_database_for_the_name(
-        self, django_assert_num_queries: DjangoAssertNumQueries
-    ) -> None:
-        provider_at(choice_of(CHARACTERS[1]).server)
-
-        async def ask() -> tuple[str, bool]:
-            return model_of(CHARACTERS[1]).name, model_of(CHARACTERS[1]).is_small
-
-        with django_assert_num_queries(0):
-            assert asyncio.run(ask()) == ("embedded:smollm2-135m", True)
-
-    def test_once_the_model_that_was_asked_for_runs_it_is_named_again(self) -> None:
-        provider_at(choice_of(CHARACTERS[1]).server)
-        EmbeddedServer.objects.update(model=QWEN)
-        provider_at(choice_of(CHARACTERS[1]).server)
-        assert model_of(CHARACTERS[1]).name == f"embedded:{QWEN}"
-
-    def test_when_nothing_runs_the_model_that_was_asked_for_is_named(self) -> None:
-        provider_at(choice_of(CHARACTERS[1]).server)
-        EmbeddedServer.objects.all().delete()
-        with pytest.raises(ModelNotReady):
-            provider_at(choice_of(CHARACTERS[1]).server)
-        assert model_of(CHARACTERS[1]).name == f"embedded:{QWEN}"
 
 
 @pytest.mark.django_db
@@ -190,13 +134,6 @@ class TestWindow:
         assert (facts.context_window, facts.is_window_told) == (window, is_told)
         assert facts.max_output == facts_of(model).max_output
 
-    def test_a_known_hosted_model_costs_a_prompt_no_query(
-        self, hosted: Settings, django_assert_num_queries: DjangoAssertNumQueries
-    ) -> None:
-        hosted.MODEL = "gpt-4o"
-        with django_assert_num_queries(0):
-            model_of(CHARACTERS[1]).when_ready()
-
 
 @pytest.mark.django_db
 class TestUnknownModels:
@@ -241,14 +178,3 @@ class TestUnknownModels:
             facts.max_output,
         )
         assert (models.window_source, models.output_source) == sources
-
-    def test_equals_are_named_together(self, hosted: Settings) -> None:
-        hosted.MODEL_BY_AGENT = {f"AGENT_{number}": f"model-{number}" for number in range(10)}
-        store_reports(hosted.OPENAI_BASE_URL, {"model-9": WindowReport(40_960)})
-        many, one = unknown_models()
-        assert many.named == "model-0, model-1, model-2 and 6 more"
-        assert one.named == "model-9"
-        assert one.context_window == 40_960
-
-    def test_a_known_model_needs_no_word(self, hosted: Settings) -> None:
-        assert unknown_models() == []

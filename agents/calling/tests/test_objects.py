@@ -11,16 +11,14 @@ from agents.calling.objects import NOT_USABLE
 from agents.calling.records.behind_failures import what_the_check_said
 from agents.calling.records.stored_prompts import read_layers
 from agents.flows.beginning.locking import request_lock
-from agents.flows.telling.ending import request_end
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
 from agents.prompting.tests.payloads import as_xml
-from agents.tests.replies import turn_delta, world_lock
-from memory.models import MemoryBlock
+from agents.tests.replies import world_lock
 from sessions.limits import TAB1_CHAR_LIMIT
 from sessions.models import Session, State, Tab1Inputs
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import make_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -46,19 +44,6 @@ def lock_with(replies: list[str], provider: ScriptedProvider, run_jobs: RunJobs)
     return chapter
 
 
-def test_the_form_is_repeated_at_the_end_for_a_model_that_may_forget_it(
-    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
-) -> None:
-    use_model("a-model-nobody-knows")
-    chapter = lock_with(["no", json.dumps(world_lock())], provider, run_jobs)
-    first, second = provider.history
-    assert first.messages[-1].content.split("## ")[-1].startswith("FORMAT\nBefore you write")
-    assert "## FORMAT" in second.messages[1].content
-    assert chapter.state == State.ACTIVE
-    names = [layer["name"] for layer in LLMArtifact.objects.order_by("created_at")[0].layers]
-    assert names[-1] == "FORMAT"
-
-
 def test_a_model_that_is_better_at_xml_is_asked_for_it_and_read(
     provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
 ) -> None:
@@ -69,40 +54,6 @@ def test_a_model_that_is_better_at_xml_is_asked_for_it_and_read(
     assert "<canon_locks><item>...</item></canon_locks>" in first.messages[-1].content
     assert "in the tags that were asked for" in second.messages[-1].content
     assert "no <world_chapter_lock>" in second.messages[-1].content
-
-
-def test_agent_8_is_asked_for_the_same_form(
-    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
-) -> None:
-    use_model("claude-sonnet-4")
-    chapter = make_active_chapter()
-    add_prompts(chapter, 7)
-    provider.enqueue(as_xml(turn_delta(1, 7)))
-    request_end(chapter.pk)
-    run_jobs()
-    delta = chapter.memory_blocks.get(type=MemoryBlock.Type.TURN_DELTA)
-    assert delta.json_payload == turn_delta(1, 7)
-    assert "<thread>...</thread>" in provider.history[0].messages[-1].content
-
-
-def test_a_model_with_a_schema_is_told_nothing_more(
-    provider: ScriptedProvider, run_jobs: RunJobs, use_model: Callable[[str], None]
-) -> None:
-    use_model("gpt-4o")
-    lock_with([json.dumps(world_lock())], provider, run_jobs)
-    assert "FORMAT" not in provider.history[0].messages[-1].content
-
-
-def test_a_mended_reply_is_logged_without_its_words(
-    provider: ScriptedProvider, run_jobs: RunJobs, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING, logger="agents.calling.objects"):
-        chapter = lock_with([json.dumps(world_lock())[:-1] + ",}"], provider, run_jobs)
-    assert chapter.memory_blocks.get().json_payload == world_lock()
-    assert len(provider.history) == 1
-    assert [record.getMessage() for record in caplog.records] == [
-        "a reply of agent 0 had to be mended: the JSON is malformed; 0 words of it were left out"
-    ]
 
 
 def test_what_breaks_off_is_asked_for_again_and_then_taken(

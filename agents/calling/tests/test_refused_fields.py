@@ -10,16 +10,11 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.calling.answers_by_call import ask_for_call
 from agents.calling.calls import call_model
-from agents.calling.model_access import model_of, substitute_provider
-from agents.calling.servers.changing import add_server, choose_models, remove_server
-from agents.calling.servers.choices import ALL, ENVIRONMENT
-from agents.calling.servers.refused_fields import note_refused_fields, refused_fields
+from agents.calling.model_access import substitute_provider
 from agents.calling.tests.exploring import MODELS, World, explorer, says, sent_text
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import world as world
-from agents.calling.tests.test_answers_by_call import QUAY, RESOLVE, Resolved
 from agents.flows.beginning.locking import request_lock
 from agents.llm.facts.reported_windows import read_report
 from agents.llm.providers.failures.call_errors import ContextOverflow, FieldRefused
@@ -71,18 +66,6 @@ class TestTheFormOfAnObject:
         calls = LLMArtifact.objects.order_by("created_at")
         assert [call.server_said for call in calls] == ["No.", "No.", ""]
 
-    def test_it_is_remembered_for_this_model(
-        self, provider: ScriptedProvider, run_jobs: RunJobs, settings: Settings
-    ) -> None:
-        provider.enqueue(refusal("json_schema"), *[json.dumps(world_lock())] * 3)
-        lock(run_jobs)
-        lock(run_jobs)
-        assert provider.history[-1].json_object
-        assert fields() == ["json_schema"]
-        settings.MODEL = "gpt-4o-mini"
-        lock(run_jobs)
-        assert provider.history[-1].json_schema is not None
-
     def test_a_server_that_refuses_without_end_is_not_asked_without_end(
         self, provider: ScriptedProvider, run_jobs: RunJobs
     ) -> None:
@@ -113,18 +96,6 @@ class TestTools:
         assert first.tools
         assert not any(one.tools for one in others)
         assert all("- go: Goes to a place." in sent_text(one) for one in others)
-
-    def test_a_question_is_answered_in_words(self, provider: ScriptedProvider) -> None:
-        provider.enqueue(refusal("tools"), refusal("json_schema"), json.dumps(QUAY))
-        chapter = make_active_chapter()
-        layers = [text_layer("USER_PROMPT", "Which place is the old quay?")]
-        answer = async_to_sync(ask_for_call)(explorer(), chapter.pk, lambda: layers, RESOLVE)
-        assert answer == Resolved(**QUAY)
-        native, schema, words = provider.history
-        assert native.tools
-        assert schema.json_schema
-        assert words.json_object
-        assert "the arguments of resolveLocation" in sent_text(words)
 
 
 def call_at(chapter: Session, *answers: server.Answer) -> list[str]:
@@ -159,24 +130,6 @@ def test_a_refusal_lasts_for_a_day_and_is_renewed() -> None:
         RefusedField.objects.update(refused_at=timezone.now() - timedelta(hours=25))
         assert call_at(chapter, no, server.says("I go.")) == ["temperature", ""]
         assert call_at(chapter, server.says("I go.")) == [""]
-
-
-def test_whoever_chooses_the_model_anew_asks_for_all_again(settings: Settings) -> None:
-    model = MODELS["native"]
-    for name in (model, "another"):
-        note_refused_fields(settings.OPENAI_BASE_URL, name, {"tools", "temperature"})
-    assert not model_of(explorer()).facts.tools
-    choose_models({ALL: (ENVIRONMENT, model)})
-    assert model_of(explorer()).facts.tools
-    assert refused_fields(settings.OPENAI_BASE_URL, model) == frozenset()
-    assert refused_fields(settings.OPENAI_BASE_URL, "another") == {"tools", "temperature"}
-
-
-def test_a_removed_server_is_forgotten() -> None:
-    server = add_server("Ours", "http://127.0.0.1:9/v1")
-    note_refused_fields(server.address, "m", {"stop"})
-    remove_server(server.name)
-    assert fields() == []
 
 
 @pytest.mark.parametrize(("told", "kept"), [(4_096, 4_096), (None, None), (10**7, None)])

@@ -235,23 +235,3 @@ class TestAgency:
         for mark in ("<call", "</call", "</canon", "\n## SYSTEM", "<tool_call", ' "calls":'):
             assert mark not in told
         assert ', \\"calls": [{' in told
-
-    def test_a_sentence_of_a_tool_has_an_end(
-        self, world: World, provider: ScriptedProvider
-    ) -> None:
-        world.seen = "x" * 100_000
-        provider.enqueue(says("native", "", ("look", {})), "I see.")
-        world.write(explorer())
-        assert len(provider.history[1].messages[-1].content) < 4_100
-
-    def test_a_call_in_another_form_than_the_one_asked_for_is_run_and_never_shown(
-        self, form: ToolForm, world: World, provider: ScriptedProvider
-    ) -> None:
-        others: list[ToolForm] = ["json", "xml"]
-        for other in (one for one in others if one != form):
-            world.steps.clear()
-            world.shown.clear()
-            script = says(other, "I say", ("go", {"to": "the shore"}))
-            provider.enqueue(says(form, script.text), says(form, "There."))
-            assert world.write(explorer()).text == "I say\n\nThere." == "".join(world.shown)
-            assert world.place == "the shore"

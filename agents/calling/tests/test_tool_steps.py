@@ -4,15 +4,14 @@ the next request."""
 import logging
 
 import pytest
-from pytest_django import Settings
 
 from agents.calling.records.stored_prompts import read_messages
-from agents.calling.tests.exploring import GO, MODELS, World, explorer, says, sent_text, sentences
+from agents.calling.tests.exploring import GO, World, explorer, says, sent_text, sentences
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import world as world
-from agents.llm.providers.failures.call_errors import EmptyReply, ProviderBusy, StreamBroken
-from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.failures.call_errors import ProviderBusy
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.prompting.tools import (
     ProposedChange,
@@ -136,27 +135,12 @@ class TestSteps:
         assert world.write(explorer(tool)).text == "I go.\n\nThere."
         assert sentences(world.steps) == ["It is noon: ['Ann']."]
 
-    def test_text_between_calls_is_shown_in_its_order(
-        self, settings: Settings, world: World, provider: ScriptedProvider
-    ) -> None:
-        settings.MODEL = MODELS["xml"]
-        call = '<call name="look"></call>'
-        provider.enqueue(f"I look{call} around.\n", "And go on.")
-        assert world.write(explorer()).text == "I look around.\n\nAnd go on."
-
     def test_a_step_without_words_may_end_it_once_something_was_done(
         self, world: World, provider: ScriptedProvider
     ) -> None:
         provider.enqueue(says("native", "", ("go", {"to": "the shore"})), "")
         assert world.write(explorer()).text == ""
         assert world.place == "the shore"
-
-    def test_a_reply_that_neither_says_nor_does_anything_fails(
-        self, form: ToolForm, world: World, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(says(form, "", ("look", {})), says(form, ""))
-        with pytest.raises(EmptyReply):
-            world.write(explorer())
 
     def test_what_failed_is_raised_and_the_steps_before_were_handed_over(
         self, form: ToolForm, world: World, provider: ScriptedProvider
@@ -165,17 +149,6 @@ class TestSteps:
         with pytest.raises(ProviderBusy):
             world.write(explorer())
         assert (world.place, "".join(world.shown)) == ("the shore", "I go.")
-
-    def test_all_words_that_came_before_a_break_are_shown(
-        self, form: ToolForm, world: World, provider: ScriptedProvider
-    ) -> None:
-        words = " ".join(f"word {at}" for at in range(500))
-        whole = says(form, f"{words} <ca", ("look", {})).text
-        until = whole.index("<ca") + 3
-        provider.enqueue(Script(whole[:until], error=StreamBroken("It broke.")))
-        with pytest.raises(StreamBroken):
-            world.write(explorer())
-        assert "".join(world.shown) == f"{words} <ca"
 
 
 class TestWhatCannotBeRun:
@@ -278,14 +251,6 @@ class TestWhatCannotBeRun:
             assert last.json_schema is not None
             assert list(last.json_schema["properties"]) == ["text"]
 
-    def test_one_that_has_said_something_has_none_left(
-        self, form: ToolForm, world: World, provider: ScriptedProvider
-    ) -> None:
-        climbs = ("go", {"to": "the tower"})
-        provider.enqueue(says(form, "I climb.", climbs), says(form, "", climbs))
-        assert world.write(explorer()).text == "I climb."
-        assert len(provider.history) == 2
-
     def test_a_loop_without_end(
         self,
         form: ToolForm,
@@ -302,22 +267,3 @@ class TestWhatCannotBeRun:
         assert "Your next answer is the last one" not in sent_text(provider.history[3])
         assert sentences(world.steps)[-1].startswith("No further call is run")
         assert "agent explorer used up its steps" in caplog.messages
-
-    def test_an_object_that_is_not_whole(
-        self, settings: Settings, world: World, provider: ScriptedProvider
-    ) -> None:
-        settings.MODEL = MODELS["json"]
-        whole = says("json", "I climb.", ("go", {"to": "the tower"})).text
-        provider.enqueue(whole[:-4], says("json", "I stay."))
-        assert world.write(explorer()).text == "I climb.\n\nI stay."
-        assert world.place == "the quay"
-        assert "No call was made" in sent_text(provider.history[1])
-
-    def test_one_that_the_limit_has_cut_is_taken_as_far_as_it_goes(
-        self, settings: Settings, world: World, provider: ScriptedProvider
-    ) -> None:
-        settings.MODEL = MODELS["json"]
-        provider.enqueue(Script('{"text": "I climb and', was_cut=True))
-        reply = world.write(explorer())
-        assert (reply.text, reply.was_cut) == ("I climb and", True)
-        assert len(provider.history) == 1

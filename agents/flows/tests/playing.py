@@ -7,7 +7,6 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 
-from agents.flows.replies import turns
 from agents.flows.replies.turns import start_prompt, start_reroll
 from agents.running.live import LIVE_REPLIES
 from sessions.models import Attempt, Session
@@ -23,12 +22,6 @@ async def replies_are_over() -> None:
     """Wait until every reply that this process is writing has ended, successfully or not."""
     tasks = [live.task for live in LIVE_REPLIES.values() if live.task]
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def nobody_writes() -> None:
-    """Wait until this process writes no reply and does not begin another turn without a prompt."""
-    while turns._at_work:
-        await asyncio.wait(set(turns._at_work))
 
 
 def play(

@@ -21,7 +21,6 @@ from agents.running.jobs import (
     finish,
     give_up,
     queue_job,
-    renew,
     requeue_expired,
 )
 from agents.running.recovery import GIVEN_UP, recover
@@ -121,16 +120,4 @@ def test_a_job_of_a_deleted_chapter_neither_ends_nor_fails(
     assert job.status == Job.Status.RUNNING
     assert restore_chapter(chapter.pk).state == state
     recover()
-    assert claim(job.pk) is not None
-
-
-def test_a_worker_loses_the_job_of_a_deleted_chapter(chapter: Session) -> None:
-    job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, "k").pk)
-    assert job
-    assert renew(job, partial_text="So far.", progress={})
-    hide_chapter(chapter.pk)
-    assert not renew(job, partial_text="And more.", progress={})
-    restore_chapter(chapter.pk)
-    expire(job)
-    recover(chapter.pk)
     assert claim(job.pk) is not None

@@ -9,7 +9,7 @@ import pytest
 from agents.calling.records.call_records import calls_of
 from agents.flows.replies.composing import answer_to, compose_start
 from agents.flows.replies.dry_run import look_ahead
-from agents.flows.tests.playing import play, texts_of
+from agents.flows.tests.playing import play
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.embedded_provider import EmbeddedProvider
 from agents.llm.providers.scripted import ScriptedProvider
@@ -101,23 +101,3 @@ def test_reading_ahead_reads_the_beginning_of_the_same_request(chapter: Session)
         "What do you do?",
     ]
     assert answer_to(chapter, 1).agent == "character"
-
-
-def test_the_first_try_without_a_fault_is_taken(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue("I wait.", "I sit down.", "I light the lamp.", "I am never asked for.")
-    play(chapter, WORDS)
-    assert texts_of(chapter) == [WORDS, "I light the lamp."]
-    assert all(one.extra_body["grammar"] == GRAMMAR for one in provider.history)
-    assert list(calls_of(chapter).order_by("step").values_list("step", flat=True)) == [1, 2, 3]
-
-
-def test_another_model_gets_the_usual_request_without_a_grammar(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.name = "openai"
-    play(chapter, WORDS)
-    (request,) = provider.history
-    assert "grammar" not in request.extra_body
-    assert sent(request)[0] != MESSAGES[0]

@@ -10,16 +10,14 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from agents.calling.model_access import model_of
 from agents.flows.replies.dry_run import look_ahead
-from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.turns import keep_reply
 from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact
 from agents.modes.checks import check_modes
 from agents.modes.declaration import AddedLayer, Mode
-from agents.modes.registry import all_modes, compose_for, find_agent, layers_of, load_modes, mode_of
+from agents.modes.registry import compose_for, layers_of, load_modes, mode_of
 from agents.modes.world_rules import NO_WORLD
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.escaping import without_forgeries
@@ -65,15 +63,6 @@ def in_a_harbour(**fields: Any) -> Session:
 
 def faults() -> list[str | None]:
     return [message.id for message in check_modes()]
-
-
-def test_the_modes_are_those_of_the_settings(with_modes: Install) -> None:
-    assert [mode.name for mode in all_modes()] == ["gamemaster", "explorer"]
-    with_modes(voyager=VOYAGER)
-    assert [mode.name for mode in all_modes()] == ["gamemaster", "voyager"]
-    assert all_modes()[-1] is VOYAGER
-    assert mode_of(Session(mode="voyager")) is VOYAGER
-    assert faults() == []
 
 
 def test_a_chapter_of_a_mode_that_is_not_there_is_refused_by_its_name() -> None:
@@ -127,24 +116,6 @@ def test_two_modes_that_break_each_other_are_named_with_a_way_out(
 def test_the_mode_of_chapters_that_name_none_must_be_there(settings: Settings) -> None:
     settings.MODES = []
     assert faults() == ["agents.E007"]
-
-
-def test_a_variable_that_names_the_model_of_no_agent_is_remarked(settings: Settings) -> None:
-    settings.MODEL_BY_AGENT = {"AGENT_9": "m", "AGENT_10": "m", "VOYAGER_NARRATOR": "m"}
-    messages = check_modes()
-    assert [message.id for message in messages] == ["agents.W001"] * 2
-    assert "STORYENGINE_MODEL_AGENT_10" in messages[0].msg
-
-
-def test_an_agent_of_a_mode_has_its_model_by_its_name(
-    with_modes: Install, settings: Settings
-) -> None:
-    with_modes(voyager=VOYAGER)
-    settings.LLM, settings.MODEL_BY_AGENT = "openai", {"VOYAGER_NARRATOR": "teller"}
-    assert faults() == []
-    agent = find_agent("voyager.narrator")
-    assert agent is NARRATOR
-    assert model_of(agent).name == "teller"
 
 
 def test_what_a_mode_declares_is_guarded_and_done(with_modes: Install) -> None:
@@ -204,20 +175,6 @@ class TestPlay:
         assert (call.agent, call.agent_id) == ("voyager.narrator", None)
         page = client.get(reverse("pages:usage", args=[chapter.pk])).content.decode()
         assert NARRATOR.title in page
-
-    def test_nothing_follows_a_trial_that_nobody_has_chosen(
-        self, with_modes: Install, provider: ScriptedProvider, settings: Settings
-    ) -> None:
-        settings.LLM = "scripted"
-        committed: list[Attempt] = []
-        play_and_follow = replace(VOYAGER.play, after_commit=committed.append)
-        with_modes(voyager=replace(VOYAGER, play=play_and_follow))
-        chapter = in_a_harbour(mode="voyager")
-        provider.enqueue("Masts, and gulls.", "Ice, and gulls.")
-        attempt = play(chapter, "I look.", slot=None)
-        trial = try_again(chapter, "A frozen harbour.", name="WORLD_TEXT")
-        assert (trial.status, trial.agent) == (Attempt.Status.COMMITTED, NARRATOR.name)
-        assert committed == [attempt]
 
 
 @pytest.mark.django_db

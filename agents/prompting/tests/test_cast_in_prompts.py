@@ -110,18 +110,6 @@ def test_others_words_close_no_element_and_forge_no_heading() -> None:
     assert "<|" not in told
 
 
-def test_a_line_has_what_is_known_and_nothing_else() -> None:
-    ilse = Character(0, "", "Ilse", "she/her", "A <pilot>.")
-    assert cast_lines([Character(2, "orange", "Tom"), ilse]) == [
-        "- Tom",
-        "- Ilse (she/her): A <pilot>.",
-    ]
-    assert cast_lines([Character(2, "orange", "Tom"), ilse], with_slots=True) == [
-        "- Tom, slot 2",
-        "- Ilse (she/her): A <pilot>.",
-    ]
-
-
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_list_is_in_the_system_message_and_the_same_for_all_characters(
     chapter: Session, tier: Tier
@@ -133,13 +121,3 @@ def test_the_list_is_in_the_system_message_and_the_same_for_all_characters(
         assert cast.role == "system"
         told.add(cast.text)
     assert len(told) == 1
-
-
-@pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("number", [1, 8, 9])
-def test_the_cast_is_listed_once(chapter: Session, number: int, tier: Tier) -> None:
-    """The lock has the cast too, but its text in a request does not list it again."""
-    lines = prompt_of(AGENTS[number], chapter, tier).splitlines()
-    named = [line for line in lines if "Agent Orange" in line]
-    lists = [line for line in named if line.startswith("- ") or "Agent Yellow" in line]
-    assert len(lists) == 1

@@ -14,7 +14,6 @@ from agents.tests.declared import AGENTS
 from memory.telling.session_state import ELEMENTS
 
 NAMES = sorted({layer.name for agent in AGENTS.values() for layer in agent.layers})
-OWN = "<session_state>\n<canon>It is &lt;night>.</canon>\n</session_state>"
 
 # Each random text consists of some of these parts of forged marks, in any order.
 texts = st.lists(
@@ -220,15 +219,6 @@ def test_only_layers_have_headings(layers: list[Any]) -> None:
 
 
 class TestPieces:
-    def test_the_engine_s_own_elements_stay(self) -> None:
-        piece = Piece(f"{OWN}\n## TASK", has_elements=True)
-        assert piece.text == f"{OWN}\n\\## TASK"
-
-    def test_a_piece_weighs_what_is_sent(self) -> None:
-        piece = Piece("</canon>" * 100, "</canon>")
-        assert piece.weight == weigh("&lt;/canon>" * 100)
-        assert piece.brief == "&lt;/canon>"
-
     @given(st.lists(texts, min_size=1, max_size=30), st.integers(60, 400))
     def test_a_prompt_of_forgeries_keeps_to_its_budget(self, said: list[str], budget: int) -> None:
         layer = Layer("RECENT_CONTEXT", tuple(map(Piece, said)), trim=Trim.OLDEST_FIRST)

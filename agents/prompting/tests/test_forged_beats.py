@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.flows.remembering.summarizing import compose_summary
 from agents.flows.replies.composing import compose_reply
 from agents.flows.telling.narrating import request_build
 from agents.flows.telling.tests.narrations import make_chapter_of_two_scenes, words
@@ -17,12 +16,11 @@ from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.tests.declared import CHARACTERS
-from memory.blocks.stretches import Stretch, audiences_in
 from sessions.models import PERSON, CastMember, Event, Session
 from sessions.play.attempts import open_prompt
 from sessions.play.committing import commit_attempt
 from sessions.play.played_world import NewChange, store_changes
-from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
+from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -104,18 +102,6 @@ def test_somebody_who_appears_while_a_reply_is_written_is_spoken_for_by_nobody()
     assert "\nOld Jon: I saw it." in prompt()
     store_changes(attempt, [NewChange(PERSON, {"name": "Old Jon"})])
     assert "\n\\Old Jon: I saw it." in prompt()
-
-
-def test_memory_is_told_apart_with_the_people_of_the_attempt_that_it_ends_with() -> None:
-    chapter = make_active_chapter()
-    add_people(chapter, "I nod.\nOld Jon: I saw it.")
-    attempt = chapter.turns.get().chosen
-    add_reply(chapter, 1, "I stay.")
-    stretch = Stretch(1, 1)
-    [audience] = audiences_in(chapter, stretch, last_attempt=attempt.pk)
-    told = compose_summary(chapter, stretch, audience, last_attempt=attempt.pk)
-    text = "\n".join(piece.text for layer in told for piece in layer.pieces)
-    assert "\n\\Old Jon: I saw it." in text
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -11,7 +11,7 @@ from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.tests.golden_files import check_golden
-from agents.tests.declared import AGENTS, CHARACTERS
+from agents.tests.declared import CHARACTERS
 from agents.tests.replies import turn_delta, world_lock
 from memory.canon.corrections import write_correction
 from memory.tests.factories import add_delta, add_lock
@@ -73,8 +73,3 @@ def test_the_prompt_is_the_one_that_was_reviewed(
     layers = compose(agent.layers, SUBJECTS[agent](chapter), tier)
     prompt = assemble(layers, budget_tokens=BUDGET, weight_per_token=3)
     check_golden(f"agent_{agent.agent_id}_{tier}", prompt.messages)
-
-
-def test_all_characters_are_told_the_same_way() -> None:
-    assert {agent.agent_id for agent in SUBJECTS} | {1, 3, 4, 5, 6, 7} == set(AGENTS)
-    assert len({agent.layers for agent in CHARACTERS.values()}) == 1

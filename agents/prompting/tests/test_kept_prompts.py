@@ -18,7 +18,6 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.prompting import budget
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import turn_delta
-from memory.canon.corrections import write_correction
 from memory.tests.factories import write_delta
 from sessions.chapter.access import get_chapter
 from sessions.models import Attempt, Session
@@ -124,24 +123,6 @@ def test_in_a_small_window_the_context_grows_over_two_chunks(chapter: Session) -
     assert "CANON" not in text
 
 
-def test_in_a_small_window_a_context_that_grew_too_long_moves_on_sooner() -> None:
-    chapter = make_active_chapter()
-    add_prompts(chapter, 7, text="long " * 250)
-    summarize(chapter, "The bell has no clapper.")
-    add_prompts(chapter, 9, text="beat " * 100)
-    text = carried(chapter)
-    assert "long long" not in text
-    assert "The bell has no clapper." in text
-
-
-def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(
-    chapter: Session,
-) -> None:
-    add_prompts(chapter, 3, text="beat " * 800)
-    summarize(chapter, "The bell has no clapper.")
-    assert "The bell has no clapper." in carried(chapter)
-
-
 def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) -> None:
     """A summary is stored after the chapter was read.
 
@@ -153,8 +134,3 @@ def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) 
     summarize(chapter, "The bell has no clapper.")
     text = "\n".join(layer.text for layer in compose_reply(stored))
     assert "beat 1\n" in text
-
-
-def test_a_correction_of_canon(chapter: Session) -> None:
-    write_correction(chapter.pk, canon="The bell is a gong.", replaces="", reason="")
-    assert "The bell is a gong." in carried(chapter)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.model_access import model_of
 from agents.exceptions import PromptTooLong
@@ -15,7 +14,6 @@ from agents.llm.providers.base import Usage
 from agents.models import TokenCalibration
 from agents.prompting import budget
 from agents.prompting.budget import (
-    DEFAULT_WEIGHT_PER_TOKEN,
     TOKENS_PER_MESSAGE,
     calibrate,
     input_budget,
@@ -24,8 +22,7 @@ from agents.prompting.budget import (
 )
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.fitting import assemble
-from agents.prompting.layers import Layer, Piece, Pieces, Trim, keep_last, text_layer, weigh
-from agents.prompting.too_long import EDITABLE, NOT_EDITABLE
+from agents.prompting.layers import Layer, Piece, Trim, keep_last, text_layer, weigh
 from agents.tests.declared import AGENTS, CHARACTERS
 
 
@@ -93,12 +90,6 @@ def test_a_layer_gives_way_to_what_it_holds_before_the_next_gives_way_too() -> N
     assert sent(1_000) == [4, 5]
 
 
-def test_what_a_layer_holds_is_no_reason_to_refuse_the_request() -> None:
-    held = Layer("M", pieces(9), trim=Trim.OLDEST_FIRST, holds=0.9)
-    prompt = assemble([held, text_layer("U", "x" * 700)], budget_tokens=1_000, weight_per_token=1)
-    assert prompt.layers[0].kept == 2
-
-
 def test_a_layer_with_a_grain_changes_seldom() -> None:
     memory = Layer("M", pieces(9) * 3, trim=Trim.OLDEST_FIRST, separator="", grain=0.25)
 
@@ -122,40 +113,6 @@ def test_a_heading_goes_with_the_last_piece_that_it_heads() -> None:
 
     assert told(400) == ["first block", second.text[:12], "second block", *told(250)[1:]]
     assert told(250) == ["second block", third.text[:12], fourth.text[:12]]
-
-
-def test_a_heading_that_went_leaves_its_room_to_other_pieces() -> None:
-    blocks = [
-        piece for number in range(9) for piece in (Piece("h" * 100, heads=1), Piece("x" * 100))
-    ]
-    memory = Layer("M", tuple(blocks), trim=Trim.OLDEST_FIRST, separator="\n", has_heading=False)
-    # With their separators, two of nine blocks have 404 characters.
-    [sent] = assemble(
-        [replace(memory, most_tokens=404)], budget_tokens=9_000, weight_per_token=1
-    ).layers
-    assert [part[0] for part in sent.parts] == ["h", "x", "h", "x"]
-
-
-def test_the_weight_of_a_layer_is_that_of_its_text() -> None:
-    texts = ["plain", "caf\u00e9", "\u6f22\u5b57", "\U0001f600"]
-    layer = Layer("M", tuple(map(Piece, texts)), separator="\n")
-    assert layer.weight == weigh(layer.text)
-    assert replace(layer, has_heading=False).weight == weigh("\n".join(texts))
-    assert replace(layer, pieces=()).weight == 0
-
-
-def test_pieces_with_others_in_their_places_are_trimmed_by_their_own_weight() -> None:
-    shared = Pieces(pieces(9))
-    own = shared.with_others({0: Piece("a" * 400), 8: Piece("b" * 400)})
-
-    def told(some: Pieces) -> str:
-        memory = Layer("M", some, trim=Trim.OLDEST_FIRST, separator="", has_heading=False)
-        [sent] = assemble(
-            [replace(memory, most_tokens=500)], budget_tokens=9_000, weight_per_token=1
-        ).layers
-        return "".join(part[0] for part in sent.parts)
-
-    assert (told(shared), told(own), told(shared)) == ("56789", "8b", "56789")
 
 
 def test_the_record_names_what_was_left_out_by_block_and_place() -> None:
@@ -207,16 +164,6 @@ class TestTooLong:
         assert "about 1,100 tokens too long" in said
         assert f"Shorten {words} (about 1,600 tokens) by so much" in said
 
-    def test_all_that_can_be_named_are_layers_of_an_agent(self) -> None:
-        declared = {layer.name for agent in AGENTS.values() for layer in agent.layers}
-        assert {*EDITABLE, *NOT_EDITABLE} <= declared
-
-    def test_what_the_engine_wrote_is_not_named_though_it_is_longer(self) -> None:
-        said = self.refusal(room=2_000, SYSTEM=900, STRUCTURED_MEMORY=800, USER_PROMPT=700)
-        assert "Shorten your prompt (about 700 tokens)" in said
-        assert "SYSTEM" not in said
-        assert "MEMORY" not in said
-
     def test_the_longest_of_those_that_the_gm_can_shorten_is_named(self) -> None:
         said = self.refusal(room=900, WORLD_TEXT=400, CHAPTER_TEXT=600)
         assert "Shorten the chapter text on Tab 1 (about 600 tokens) by so much" in said
@@ -228,25 +175,6 @@ class TestTooLong:
         assert "Shorten your prompt (about 300 tokens) by so much" in said
         said = self.refusal(room=800, AGENT_IDENTITY=900, USER_PROMPT=300)
         assert "Shorten the identity on Tab 1 (about 900 tokens) by so much" in said
-
-    def test_where_one_is_not_enough_all_are_named(self) -> None:
-        said = self.refusal(room=500, SYSTEM=300, WORLD_TEXT=400, CHAPTER_TEXT=600)
-        assert "Shorten the chapter text on Tab 1 (about 600 tokens) and the world text on" in said
-
-    def test_where_none_would_help_only_a_larger_window_is_asked_for(self) -> None:
-        said = self.refusal(room=500, SYSTEM=900, USER_PROMPT=300)
-        assert "about 700 tokens too long" in said
-        assert "a model with a larger window is needed" in said
-        assert "your prompt" not in said
-
-    def test_a_transcript_is_said_to_be_the_longest_and_cannot_be_shortened(self) -> None:
-        said = self.refusal(room=500, FORMAT=200, RECENT_CONTEXT_CHUNK=900)
-        assert "The transcript alone has about 900." in said
-        assert "a model with a larger window is needed" in said
-
-    def test_so_is_memory(self) -> None:
-        said = self.refusal(room=500, STRUCTURED_MEMORY=900, USER_PROMPT=100)
-        assert "The memory alone has about 900." in said
 
 
 @given(
@@ -273,39 +201,11 @@ def test_a_prompt_never_exceeds_its_budget(
     assert prompt.messages[-1].content.endswith("Go.")
 
 
-def test_a_piece_that_must_stay_is_neither_shortened_nor_dropped() -> None:
-    blocks = tuple(Piece(f"{at} " * 60, "brief", must_stay=at in (0, 2)) for at in range(4))
-    layer = Layer("MEMORY", blocks, trim=Trim.CONDENSE)
-    # The budget has room for two blocks and the heading, which have 252 characters in all.
-    room = TOKENS_PER_MESSAGE + 127
-    prompt = assemble([layer], budget_tokens=room, weight_per_token=2.0)
-    (message,) = prompt.messages
-    assert blocks[0].text in message.content
-    assert blocks[2].text in message.content
-    assert "brief" not in message.content
-    (record,) = prompt.layers
-    assert (record.kept, record.shortened, record.dropped) == (2, 0, 2)
-
-
 @pytest.mark.django_db
 def test_estimates_follow_what_a_model_reports() -> None:
     for _ in range(5):
         calibrate("m", "character", 4_200, Usage(1_000, 1))
     assert read_weight_per_token("m", "character") == pytest.approx(4.2, rel=0.05)
-
-
-@pytest.mark.django_db
-def test_what_is_known_already_is_not_written_again(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
-    calibrate("m", "character", 4_000, Usage(1_000, 1))
-    for weight in (3_961, 4_000, 4_039):
-        with django_assert_num_queries(0):
-            calibrate("m", "character", weight, Usage(1_000, 1))
-    calibrate("m", "character", 4_080, Usage(1_000, 1))
-    learned = TokenCalibration.objects.get()
-    assert (learned.weight, learned.tokens) == (7_080, 1_750)
-    assert read_weight_per_token("m", "character") == pytest.approx(7_080 / 1_750)
 
 
 @pytest.mark.django_db
@@ -336,11 +236,6 @@ class TestReportsOfTooFewTokens:
             calibrate("m", "character", 40_000, Usage(tokens, 1))
         assert self.estimate() == pytest.approx(4.0)
 
-    def test_parts_of_a_request(self) -> None:
-        for tokens in (4_000, 5_500, 7_900, 4_900, 6_800, 5_200):
-            calibrate("m", "character", 40_000, Usage(tokens, 1))
-        assert self.estimate() == pytest.approx(4.0)
-
     @pytest.mark.parametrize("weight", [36_000, 40_000, 48_000])
     def test_a_window(self, weight: int) -> None:
         for _ in range(9):
@@ -361,15 +256,6 @@ class TestReportsOfTooFewTokens:
         assert self.estimate() == pytest.approx(4.1)
         assert read_weight_per_token("m", "memory") == pytest.approx(4.1)
 
-    def test_a_spoilt_estimate_is_none(self) -> None:
-        TokenCalibration.objects.create(model="n", agent="character", weight=9_000.0, tokens=11.0)
-        assert read_weight_per_token("n", "character") == DEFAULT_WEIGHT_PER_TOKEN
-        assert read_weight_per_token("n", "memory") == DEFAULT_WEIGHT_PER_TOKEN
-
-
-def test_dense_scripts_and_emoji_weigh_more_than_english() -> None:
-    assert weigh("word") < weigh("\u8a9e\u8a9e\u8a9e\u8a9e") < weigh("\N{GRINNING FACE}" * 4)
-
 
 def test_each_agent_has_its_default_model_and_the_environment_s_choice(
     settings: pytest.FixtureRequest,
@@ -382,30 +268,11 @@ def test_each_agent_has_its_default_model_and_the_environment_s_choice(
     assert (model_of(AGENTS[8]).name, model_of(AGENTS[9]).name) == ("local", "writer")
 
 
-def test_an_agent_without_a_number_has_its_model_by_its_name(
-    settings: pytest.FixtureRequest,
-) -> None:
-    teller = replace(NARRATOR, agent_id=None, name="explorer.narrator")
-    settings.LLM, settings.MODEL = "openai", "local"  # type: ignore[attr-defined]
-    chosen = {"AGENT_9": "writer", "EXPLORER": "no agent's"}
-    settings.MODEL_BY_AGENT = chosen  # type: ignore[attr-defined]
-    assert model_of(teller).name == "local"
-    chosen["EXPLORER_NARRATOR"] = "teller"
-    assert model_of(teller).name == "teller"
-
-
 def test_reasoning_models_get_room_to_think_and_no_temperature() -> None:
     facts = facts_of("openai/o4-mini")
     assert facts.token_parameter == "max_completion_tokens"
     assert not facts.accepts_temperature
     assert output_limit(CHARACTERS[1], facts) > CHARACTERS[1].output_tokens
-
-
-def test_unknown_models_take_the_environment_s_figures(settings: pytest.FixtureRequest) -> None:
-    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 128_000, 16_000  # type: ignore[attr-defined]
-    facts = facts_of("agent-9")
-    assert (facts.context_window, facts.max_output) == (128_000, 16_000)
-    assert facts_of("gpt-5.2").context_window == 400_000
 
 
 @pytest.mark.parametrize("agent", AGENTS.values())

@@ -8,14 +8,11 @@ from pytest_django import Settings
 
 from agents.prompting import layer_sources, prompt_files
 from agents.prompting.forms.schemas import TurnDelta, WorldChapterLock, json_schema_for
-from agents.prompting.layer_sources import prompt_file
-from agents.prompting.prompt_files import PROMPTS_FOLDER, PromptFileError, render_prompt
-from agents.prompting.sandwich import Subject
+from agents.prompting.prompt_files import PromptFileError, render_prompt
 from agents.tests.replies import world_lock
 from memory.fold.folding import fold
 from memory.fold.records import Block
 from memory.telling.session_state import Detail, memory_lines
-from sessions.models import Session
 from sessions.roster import Character
 
 VARIABLES = {
@@ -56,10 +53,6 @@ GIVEN = (
     *("CAST", "AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "RECALLED_PASSAGES"),
     "USER_PROMPT",
 )
-SYSTEM_PROMPTS = (
-    *("world_lock", "context_summary", "narrator"),
-    *("gamemaster.character", "gamemaster.character_minimal"),
-)
 
 
 @pytest.fixture
@@ -78,10 +71,6 @@ class TestRenderPrompt:
         text = render_prompt("greeting", who="$whom \\1 {who}", whom="me")
         assert text == "Hello $whom \\1 {who}, you owe $5 to me."
 
-    def test_it_accepts_a_variable_called_name(self, folder: Path) -> None:
-        (folder / "greeting.md").write_text("Hello $name")
-        assert render_prompt("greeting", name="Mara") == "Hello Mara"
-
     def test_a_missing_variable_is_an_error_with_file_and_variable(self, folder: Path) -> None:
         (folder / "greeting.md").write_text("Hello $who and $whom")
         with pytest.raises(PromptFileError, match=r"greeting\.md needs \$whom"):
@@ -91,21 +80,6 @@ class TestRenderPrompt:
         (folder / "greeting.md").write_text("Hello")
         with pytest.raises(PromptFileError, match=r"greeting\.md does not know \$who"):
             render_prompt("greeting", who="Mara")
-
-    def test_a_stray_dollar_is_an_error(self, folder: Path) -> None:
-        (folder / "greeting.md").write_text("That costs $5")
-        with pytest.raises(PromptFileError, match=r"greeting\.md holds a \$"):
-            render_prompt("greeting")
-
-    @pytest.mark.parametrize("name", ["nothing", "../outside", "a.b", ""])
-    def test_an_unknown_file_is_an_error(
-        self, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        (folder / "outside.md").write_text("never shown")
-        (folder / "inside").mkdir()
-        monkeypatch.setattr(prompt_files, "PROMPTS_FOLDER", folder / "inside")
-        with pytest.raises(PromptFileError):
-            render_prompt(name)
 
     def test_a_changed_file_is_read_again_only_when_debugging(
         self, folder: Path, settings: Settings
@@ -121,22 +95,8 @@ class TestRenderPrompt:
         settings.DEBUG = True
         assert render_prompt("greeting") == "new"
 
-    def test_so_is_one_that_a_layer_keeps(self, folder: Path, settings: Settings) -> None:
-        settings.DEBUG = True
-        path, read = folder / "greeting.md", prompt_file("greeting")
-        for number, text in enumerate(("old", "new"), start=1):
-            path.write_text(text)
-            os.utime(path, (number, number))
-            assert [piece.text for piece in read(Subject(Session()), "full")] == [text]
-
 
 class TestThePrompts:
-    def test_every_file_of_the_ten_agents_is_known_here(self) -> None:
-        apps = (PROMPTS_FOLDER.parent.parent / name for name in ("agents", "gamemaster"))
-        files = (path for app in apps for path in app.glob("prompts/*.md"))
-        stems = (f"{path.parent.parent.name}.{path.stem}" for path in files)
-        assert {stem.removeprefix("agents.") for stem in stems} == set(VARIABLES)
-
     @pytest.mark.parametrize("name", VARIABLES)
     def test_each_renders_with_its_variables(self, name: str) -> None:
         text = render_prompt(name, **VARIABLES[name])
@@ -207,21 +167,6 @@ class TestThePrompts:
         tags |= {"earlier_chapter"} if name.startswith("gamemaster") else set()
         told = render_prompt(name, **VARIABLES[name])
         assert sorted(tag for tag in tags if not re.search(rf"\b{tag}\b", told)) == []
-
-    @pytest.mark.parametrize("name", ["gamemaster.character", "narrator"])
-    def test_a_larger_model_is_told_what_a_boundary_is(self, name: str) -> None:
-        assert re.search(r"A boundary is .*never", render_prompt(name))
-
-    def test_the_memory_types_stand_only_where_they_belong(self) -> None:
-        texts = {name: render_prompt(name, **VARIABLES[name]) for name in SYSTEM_PROMPTS}
-        assert [name for name, text in texts.items() if "turn_delta" in text] == ["context_summary"]
-        assert [name for name, text in texts.items() if "world_chapter_lock" in text] == [
-            "world_lock"
-        ]
-
-    def test_only_the_narrator_is_told_to_write_prose(self) -> None:
-        told = {name for name in VARIABLES if "prose" in render_prompt(name, **VARIABLES[name])}
-        assert told == {"narrator_minimal", "protocol_narrator"}
 
     def test_what_a_small_model_reads_before_every_reply_is_short(self) -> None:
         assert len(render_prompt("gamemaster.character_minimal", character_name="Mara")) < 1_600

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.llm.providers.base import Message
 from agents.prompting.fitting import assemble
 from agents.prompting.layers import Layer, Piece, Trim, keep_last, text_layer
-from agents.prompting.sent_layers import SentLayer, join_layers, shared_characters
+from agents.prompting.sent_layers import SentLayer, join_layers
 
 
 def sent(layers: list[Layer], budget: int = 100_000) -> tuple[SentLayer, ...]:
@@ -70,21 +69,3 @@ def test_layers_that_follow_each_other_in_one_role_are_one_message(layers: list[
     messages = join_layers(sent(made))
     assert all(one.role != two.role for one, two in pairwise(messages))
     assert "\n\n".join(one.content for one in messages) == "\n\n".join(one.text for one in made)
-
-
-class TestSharedStart:
-    def test_equal_prompts_share_everything(self) -> None:
-        messages = join_layers(sent(a_prompt()))
-        assert shared_characters(messages, messages) == sum(len(one.content) for one in messages)
-
-    def test_it_ends_where_the_first_letter_differs(self) -> None:
-        one = [Message("system", "Be her."), Message("user", "The door")]
-        two = [Message("system", "Be her."), Message("user", "The dark")]
-        assert shared_characters(one, two) == len("Be her.") + len("The d")
-
-    def test_it_ends_where_a_message_is_longer_or_of_another_role(self) -> None:
-        one = [Message("system", "Be"), Message("user", "Go")]
-        two = [Message("system", "Be her."), Message("user", "Go")]
-        other = [Message("user", "Be")]
-        assert shared_characters(one, two) == shared_characters(two, one) == 2
-        assert shared_characters(one, other) == shared_characters(one, []) == 0

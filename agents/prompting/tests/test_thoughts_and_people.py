@@ -6,7 +6,7 @@ When a person appears, the prompts of all characters name the person.
 import pytest
 from pytest_django import Settings
 
-from agents.flows.remembering.summarizing import compose_summary, told_pieces
+from agents.flows.remembering.summarizing import compose_summary
 from agents.flows.replies.composing import compose_reply
 from agents.modes.registry import find_agent
 from agents.prompting.agent import Agent
@@ -61,14 +61,6 @@ def play(chapter: Session, *outcome: NewEvent, people: tuple[str, ...] = ()) -> 
 def test_a_thought_reaches_its_thinker_alone(chapter: Session, agent: Agent, tier: Tier) -> None:
     play(chapter, NewEvent("I go.", 1), NewEvent(SECRET, 2, kind=THOUGHT))
     assert (SECRET in prompt_of(chapter, agent, tier)) == (agent is CHARACTERS[2])
-
-
-def test_a_thought_enters_no_stretch_of_memory(chapter: Session) -> None:
-    play(chapter, NewEvent("I go.", 1), NewEvent(SECRET, 2, kind=THOUGHT))
-    assert list(audiences_in(chapter, Stretch(1, 1))) == [(1, 2, 3)]
-    for audience in ((1, 2, 3), (2,)):
-        told = told_pieces(chapter, Stretch(1, 1), audience)
-        assert SECRET not in "\n".join(piece.text for piece in told)
 
 
 def test_its_thinker_forgets_it_with_its_recent_context(chapter: Session) -> None:

@@ -209,30 +209,6 @@ def test_what_fails_for_a_round_is_tried_again(
     assert f"could not be renewed: {type(error).__name__}" in caplog.text
 
 
-def test_a_text_for_which_there_is_no_memory_is_kept_the_next_time(
-    rounds: list[int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    turn = send()
-    texts = iter([MemoryError()])
-
-    def join(live: LiveReply) -> str:
-        for error in texts:
-            raise error
-        return "".join(map(str, live.parts))
-
-    monkeypatch.setattr(LiveReply, "text", property(join))
-
-    async def scenario() -> None:
-        writing = await writer_of(turn, "I step")
-        await one_more(rounds)
-        assert not writing.done()
-
-    in_time(scenario)
-    turn.refresh_from_db()
-    assert turn.partial_text == "I step"
-    assert "could not be renewed: MemoryError" in caplog.text
-
-
 def test_nothing_goes_on_without_claims_and_the_next_one_is_kept_again(rounds: list[int]) -> None:
     attempts = send(), send()
 

@@ -11,11 +11,10 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from agents.flows.replies.turns import keep_reply, start_prompt, stop_reply
-from agents.flows.tests.playing import play, replies_are_over, reply_is_over, texts_of
-from agents.llm.providers.failures.call_errors import StreamBroken
+from agents.flows.tests.playing import reply_is_over, texts_of
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import LLMArtifact
-from agents.running import claims, following
+from agents.running import claims
 from agents.running.database import in_database
 from agents.running.following import follow
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText
@@ -90,30 +89,6 @@ def test_a_reader_that_leaves_does_not_touch_the_reply(
     assert texts_of(chapter) == ["Go.", "I step in."]
 
 
-def test_a_client_that_leaves_at_once_does_not_keep_the_reply_from_starting(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    async def run() -> None:
-        gate = asyncio.Event()
-        provider.enqueue(Script("I step in.", gate=gate))
-        request = asyncio.create_task(
-            start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
-        )
-        await asyncio.sleep(0)
-        request.cancel()
-        await asyncio.wait({request})
-        assert request.cancelled()
-        assert not LIVE_REPLIES
-        async with asyncio.timeout(20):
-            while not LIVE_REPLIES:
-                await asyncio.sleep(0.01)
-        gate.set()
-        await replies_are_over()
-
-    async_to_sync(run)()
-    assert chapter.events.count() == 2
-
-
 @pytest.mark.parametrize("has_left", [False, True], ids=["there", "left before"])
 def test_what_is_refused_reaches_the_client_and_leaves_nothing_behind(
     chapter: Session, caplog: pytest.LogCaptureFixture, *, has_left: bool
@@ -142,18 +117,6 @@ def test_what_is_refused_reaches_the_client_and_leaves_nothing_behind(
     assert not LIVE_REPLIES
     assert not Attempt.objects.exists()
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
-
-
-def test_following_a_reply_that_is_over_tells_how_it_ended(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(Script("I step", error=StreamBroken("cut")))
-    attempt = play(chapter)
-
-    async def run() -> list[object]:
-        return [part async for part in follow(attempt.pk)]
-
-    assert async_to_sync(run)() == [ReplyText("I step", is_restart=True), ReplyEnded(attempt)]
 
 
 def test_following_a_dead_process_ends_with_the_text_it_flushed(chapter: Session) -> None:
@@ -212,21 +175,3 @@ def test_silence_is_told_and_leaving_in_it_is_no_trouble(
     texts = [part.text for part in parts if isinstance(part, ReplyText)]
     assert "".join(texts) == "I step in."
     assert isinstance(parts[-1], ReplyEnded)
-
-
-def test_silence_of_a_reply_elsewhere_is_told(
-    chapter: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
-    attempt = add_attempt(chapter, partial_text="I st")
-
-    async def run() -> list[object]:
-        parts: list[object] = []
-        async with asyncio.timeout(20), aclosing(follow(attempt.pk, pause=0.02)) as followed:
-            async for part in followed:
-                parts.append(part)
-                if part is None:
-                    break
-        return parts
-
-    assert async_to_sync(run)() == [ReplyText("I st", is_restart=True), None]

@@ -24,7 +24,6 @@ from agents.running.live import LIVE_REPLIES
 from agents.tests.calling import LONG
 from sessions.models import Attempt, Session
 from sessions.play.breaking import recover_dead_attempts
-from sessions.storage import is_disk_full
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -123,23 +122,3 @@ def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
     async_to_sync(run)()
     attempt = Attempt.objects.get()
     assert (attempt.status, attempt.partial_text) == (Attempt.Status.FAILED, REPLY)
-
-
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no bound to be set")
-def test_sqlite_itself(chapter: Session, provider: ScriptedProvider) -> None:
-    """The test limits the size of the file. SQLite then raises the same error as for a full
-    disk."""
-    # These words need more than one page of the database file.
-    words = "The lamp goes out. " * 250
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM")
-        (pages,) = cursor.execute("PRAGMA page_count").fetchone()
-        (before,) = cursor.execute("PRAGMA max_page_count").fetchone()
-        cursor.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(OperationalError) as met:
-            play(chapter, words)
-        assert is_disk_full(met.value)
-        cursor.execute(f"PRAGMA max_page_count = {before}")
-    attempt = play(chapter, words)
-    assert attempt.status == Attempt.Status.COMMITTED
-    assert texts_of(chapter)[0] == words

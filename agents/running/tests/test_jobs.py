@@ -167,19 +167,6 @@ def test_a_broker_that_hangs_is_asked_once_for_all_that_dead_workers_left(
     assert set(Job.objects.values_list("status", flat=True)) == {Job.Status.QUEUED}
 
 
-def test_who_asks_for_a_chapter_gives_notice_of_what_a_dead_worker_left(
-    chapter: Session,
-    noticed: list[str],
-    django_capture_on_commit_callbacks: Callable[..., object],
-) -> None:
-    job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, "k").pk)
-    assert job is not None
-    expire(job)
-    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
-        recover(chapter.pk)
-    assert noticed == [str(job.pk)]
-
-
 def test_notice_is_given_after_the_commit(
     noticed: list[str], django_capture_on_commit_callbacks: Callable[..., object]
 ) -> None:

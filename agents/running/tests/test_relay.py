@@ -5,7 +5,6 @@ The other process is another event loop, in a thread of its own, that knows no r
 
 import asyncio
 import shutil
-import socket
 import subprocess
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
@@ -25,7 +24,7 @@ from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, following, relay
 from agents.running.following import ShownReply, follow, newest_text
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, ReplyText
-from agents.running.relay import RelayedText, RelayReader
+from agents.running.relay import RelayedText
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from testing.program import free_port, wait_until
@@ -213,16 +212,6 @@ def test_the_words_stay_in_redis_for_a_short_time_only(
     assert 0 < left <= relay._KEPT_AFTER_END_SECONDS
 
 
-def test_without_redis_nothing_is_relayed() -> None:
-    assert not relay.is_relayed()
-
-    async def run() -> None:
-        relay.relay_words(uuid.uuid4(), LiveReply())
-        assert not relay._at_work
-
-    async_to_sync(run)()
-
-
 class UnclosedRedis:
     """A connection that answers nothing, and that cannot be closed because Redis is lost."""
 
@@ -265,18 +254,6 @@ def test_who_is_cancelled_ends_even_if_the_connection_cannot_be_closed(
         assert task.cancelled()
 
     asyncio.run(run())
-
-
-def test_a_redis_that_is_not_there_is_waited_for_as_long_as_asked(settings: Settings) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{unused.getsockname()[1]}/0"
-
-        async def run() -> bool:
-            reader = RelayReader(uuid.uuid4())
-            return await reader.wait(0.05)
-
-        assert async_to_sync(run)() is False
 
 
 words = st.text("ab ", max_size=4)

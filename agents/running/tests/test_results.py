@@ -16,14 +16,11 @@ from pytest_django import Settings
 
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.remembering.late_results import finish_with_result
-from agents.flows.replies.choosing import choose_reply, edit_reply
 from agents.flows.replies.tests.trying import try_again
-from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import play, reroll
 from agents.llm.providers.failures.call_errors import (
     ProviderRefused,
     ProviderTimeout,
-    ProviderUnreachable,
 )
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
@@ -32,14 +29,13 @@ from agents.modes.registry import find_mode
 from agents.modes.world_rules import NO_WORLD, WorldRules
 from agents.prompting.forms.schemas import InvalidReply
 from agents.running.job_kinds import JobKind
-from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs, requeue_expired
+from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs
 from agents.running.recovery import recover
 from agents.running.results import (
     ask_for_result,
     void_results,
     waiting_results,
 )
-from agents.running.unforeseen import ProgramFailed
 from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
@@ -47,7 +43,7 @@ from memory.tests.factories import add_lock
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Change, Session
 from sessions.play.played_world import NewChange, add_changes, changes_that_count
-from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
+from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -137,49 +133,6 @@ def test_a_retry_takes_it_again_and_it_counts_once(
     assert taken(chapter) == [("tide", {"level": 3}, "result")]
 
 
-def test_it_is_asked_for_once(chapter: Session) -> None:
-    assert ask(latest(chapter)) == ask(latest(chapter))
-    assert ask(latest(chapter)) != ask(latest(chapter), "weather")
-
-
-def test_asked_for_again_it_is_left_as_it_is_until_it_has_ended_without_one(
-    chapter: Session,
-) -> None:
-    job = ask(latest(chapter))
-    running = claim(job.pk)
-    assert running is not None
-    assert ask(latest(chapter)).lease_token == running.lease_token
-    fail(running, "It went wrong.")
-    assert ask(latest(chapter)).status == Job.Status.QUEUED
-    finish(job, level=3)
-    again = ask(latest(chapter))
-    assert (again.status, again.result) == (Job.Status.DONE, {"level": 3})
-    assert chapter.jobs.get() == job
-
-
-def test_what_follows_a_commit_may_be_asked_any_number_of_times(
-    chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
-    def after(attempt: Attempt) -> None:
-        ask(attempt)
-
-    install(monkeypatch, settings, tidal=tidal(after_commit=after))
-    asker = latest(chapter)
-    ask(asker)
-    play(chapter)
-    finish(chapter.jobs.get(attempt=asker), level=3)
-    play(chapter)
-    request_end(chapter.pk)
-    request_end(chapter.pk)
-    asked = chapter.jobs.filter(kind="simulate").order_by("to_prompt_index")
-    assert list(asked.values_list("to_prompt_index", "status", "result")) == [
-        (1, Job.Status.DONE, {"level": 3}),
-        (2, Job.Status.QUEUED, None),
-        (3, Job.Status.QUEUED, None),
-    ]
-    assert taken(chapter) == [("tide", {"level": 3}, "result")]
-
-
 @contextmanager
 def count_read_jobs() -> Iterator[list[Job]]:
     read: list[Job] = []
@@ -241,55 +194,6 @@ def test_results_of_a_kind_are_finished_in_the_order_of_their_turns(chapter: Ses
     ]
 
 
-def test_what_an_attempt_asked_for_that_is_not_chosen_waits_or_is_void(chapter: Session) -> None:
-    asker = latest(chapter)
-    waiting = ask(asker)
-    other = add_reply(chapter, 1, "Otherwise.", is_chosen=False)
-    choose_reply(chapter.pk, 1, other.pk)
-    assert status_of(waiting) == Job.Status.CANCELLED
-    assert claim(waiting.pk) is None
-    choose_reply(chapter.pk, 1, asker.pk)
-    play(chapter)
-    assert status_of(waiting) == Job.Status.QUEUED
-    finish(waiting, level=3)
-    play(chapter)
-    assert taken(chapter) == [("tide", {"level": 3}, "result")]
-
-
-def test_one_that_runs_when_another_is_chosen_may_end_and_is_not_taken(chapter: Session) -> None:
-    asker = latest(chapter)
-    running = claim(ask(asker).pk)
-    assert running is not None
-    edit_reply(chapter.pk, 1, "By hand.")
-    assert finish_with_result(running, {"level": 3})
-    play(chapter)
-    assert taken(chapter) == []
-    assert latest(chapter).changes.count() == 0
-
-
-def test_one_whose_worker_died_is_queued_again_only_for_a_chosen_asker(chapter: Session) -> None:
-    lost = claim(ask(latest(chapter)).pk)
-    assert lost is not None
-    expire(lost)
-    requeue_expired()
-    assert status_of(lost) == Job.Status.QUEUED
-    lost = claim(lost.pk)
-    assert lost is not None
-    edit_reply(chapter.pk, 1, "By hand.")
-    expire(lost)
-    requeue_expired()
-    assert status_of(lost) == Job.Status.CANCELLED
-
-
-def test_the_end_asks_again_for_what_was_cancelled(chapter: Session) -> None:
-    asker = latest(chapter)
-    waiting = ask(asker)
-    choose_reply(chapter.pk, 1, add_reply(chapter, 1, "Otherwise.", is_chosen=False).pk)
-    choose_reply(chapter.pk, 1, asker.pk)
-    request_end(chapter.pk)
-    assert status_of(waiting) == Job.Status.QUEUED
-
-
 class TestVoid:
     """Play goes on after a result that can never be taken, and such a result is not tried again."""
 
@@ -332,16 +236,6 @@ class TestVoid:
         assert (status_of(job), len(taken(chapter))) == (Job.Status.VOID, 1)
         assert list(void_results(chapter)) == [job]
 
-    def test_it_waits_again_when_another_attempt_is_chosen(self, chapter: Session) -> None:
-        job = ask(latest(chapter))
-        finish(job, level="high")
-        play(chapter)
-        assert status_of(job) == Job.Status.VOID
-        edit_reply(chapter.pk, 2, "By hand.")
-        assert (status_of(job), job.error) == (Job.Status.DONE, "")
-        assert play(chapter).status == Attempt.Status.COMMITTED
-        assert status_of(job) == Job.Status.VOID
-
     @pytest.mark.parametrize("other", ["re-roll", "trial"])
     def test_another_attempt_goes_on_without_it_and_the_next_prompt_takes_it(
         self,
@@ -372,18 +266,6 @@ class TestVoid:
         play(chapter)
         assert taken(chapter)[-1] == ("tide", {"level": 3}, "result")
 
-    def test_a_world_that_fails_without_it_voids_none(
-        self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
-    ) -> None:
-        def fail(_chapter: Session) -> int:
-            raise KeyError("The lamp is dark.")
-
-        job = ask(latest(chapter))
-        finish(job, level=3)
-        install(monkeypatch, settings, tidal=tidal(replace(SEA, initial_state=fail)))
-        assert play(chapter).status == Attempt.Status.FAILED
-        assert status_of(job) == Job.Status.DONE
-
     @pytest.mark.parametrize(
         ("result_kind", "payload", "reason"),
         [
@@ -411,20 +293,6 @@ class TestVoid:
         assert claimed.result is None
         assert not finish_with_result(claimed, {"level": 3})
 
-    def test_an_error_of_the_program_voids_it_and_none_waits_for_it(self, chapter: Session) -> None:
-        first = ask(latest(chapter))
-        add_prompts(chapter, 1)
-        second = ask(latest(chapter))
-        claimed = claim(first.pk)
-        assert claimed is not None
-        error = ProgramFailed(KeyError("The lamp is dark."))
-        assert fail(claimed, str(error), cause=error)
-        assert (status_of(first), first.error) == (Job.Status.VOID, str(error))
-        finish(second, level=3)
-        play(chapter)
-        assert status_of(first) == Job.Status.VOID
-        assert taken(chapter) == [("tide", {"level": 3}, "result")]
-
     def test_unusable_answers_void_it_after_as_many_runs_as_a_job_may_have(
         self, chapter: Session
     ) -> None:
@@ -436,19 +304,6 @@ class TestVoid:
             assert fail(claimed, "It lacks a level.", cause=InvalidReply("It lacks a level."))
             play(chapter)
         assert (status_of(job), job.error) == (Job.Status.VOID, "It lacks a level.")
-
-    def test_a_last_run_in_which_no_model_answers_does_not_void_it(self, chapter: Session) -> None:
-        job = ask(latest(chapter))
-        Job.objects.update(attempts=MAX_ATTEMPTS - 1)
-        for error, status in [
-            (ProviderUnreachable("Gone."), Job.Status.FAILED),
-            (InvalidReply("It lacks a level."), Job.Status.VOID),
-        ]:
-            claimed = claim(job.pk)
-            assert claimed is not None
-            assert fail(claimed, str(error), cause=error)
-            assert status_of(job) == status
-            play(chapter)
 
     def test_one_that_ends_every_worker_is_void_in_the_end(self, chapter: Session) -> None:
         job = ask(latest(chapter))

@@ -9,10 +9,10 @@ from agents.running.tests.finished_results import store_finished_result
 from sessions.limits import MAX_RESULTS_OF_A_RUN
 from sessions.models import Attempt, Session
 from sessions.play.attempts import open_prompt, open_reroll
-from sessions.play.breaking import fail_attempt, stop_attempt
-from sessions.play.committing import choose_attempt, commit_attempt, edit_reply
+from sessions.play.breaking import fail_attempt
+from sessions.play.committing import choose_attempt, commit_attempt
 from sessions.play.played_world import store_changes, take_results
-from sessions.play.tests.test_played_world import begin, note, play, play_again, world_of
+from sessions.play.tests.test_played_world import begin, note, play, world_of
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
@@ -55,19 +55,6 @@ def test_only_the_committed_run_took_it(chapter: Session) -> None:
     assert world_of(chapter) == ["a", "done"]
 
 
-def test_another_attempt_at_the_turn_takes_it_too(chapter: Session) -> None:
-    finish(play(chapter, "a"))
-    first = begin(chapter)
-    take(first)
-    commit_attempt(first, "I go.")
-    reroll = open_reroll(chapter.pk, submission_key="r").attempt
-    take(reroll)
-    commit_attempt(reroll, "I go otherwise.")
-    assert world_of(chapter) == ["a", "done"]
-    choose_attempt(chapter.pk, 2, first.pk)
-    assert world_of(chapter) == ["a", "done"]
-
-
 def test_a_result_that_nobody_chosen_took_waits(chapter: Session) -> None:
     finish(play(chapter, "a"))
     first = begin(chapter)
@@ -81,22 +68,6 @@ def test_a_result_that_nobody_chosen_took_waits(chapter: Session) -> None:
     take(after)
     commit_attempt(after, "I go on.")
     assert world_of(chapter) == ["a", "done"]
-
-
-def test_a_result_of_an_attempt_that_is_not_chosen_waits_or_is_void(chapter: Session) -> None:
-    finish(play(chapter, "a"))
-    play_again(chapter, "b")
-    attempt = begin(chapter)
-    take(attempt)
-    commit_attempt(attempt, "I go.")
-    assert world_of(chapter) == ["b"]
-
-
-def test_an_attempt_takes_nothing_of_its_own_turn(chapter: Session) -> None:
-    finish(play(chapter, "a"))
-    reroll = open_reroll(chapter.pk, submission_key="r").attempt
-    assert take(reroll)
-    assert world_of(chapter, attempt=reroll) == []
 
 
 def test_results_are_taken_in_the_order_of_the_turns_that_asked(chapter: Session) -> None:
@@ -118,22 +89,3 @@ def test_a_run_takes_only_so_many_and_the_next_one_takes_the_rest(chapter: Sessi
         take(attempt)
         assert commit_attempt(attempt, "I go.")
         assert world_of(chapter) == names[:least]
-
-
-def test_a_run_that_lost_its_claim_takes_nothing(chapter: Session) -> None:
-    finish(play(chapter))
-    lost = begin(chapter)
-    stop_attempt(lost)
-    assert not take(lost)
-    assert not chapter.changes.exists()
-
-
-def test_an_edit_takes_nothing_more(chapter: Session) -> None:
-    asker = play(chapter)
-    play(chapter, "a")
-    finish(asker)
-    edit_reply(chapter.pk, 2, "By hand.")
-    assert world_of(chapter) == ["a"]
-    attempt = begin(chapter)
-    take(attempt)
-    assert world_of(chapter, attempt=attempt) == ["a", "done"]

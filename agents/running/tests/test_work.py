@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from celery.signals import worker_shutting_down
 from django.db import IntegrityError, InterfaceError, OperationalError
 
 from agents.calling import objects as json_replies
@@ -25,11 +24,9 @@ from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job, LLMArtifact
 from agents.prompting.forms.object_forms import read_reply
 from agents.running import work
-from agents.running.database import in_database
-from agents.running.jobs import cancel_jobs, queue_job, renew
+from agents.running.jobs import queue_job, renew
 from agents.running.work import STOPPING, work_on
 from agents.worker.tasks import stop_working
-from memory.models import NarrativeDraft
 from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
@@ -102,24 +99,6 @@ def test_a_worker_that_is_stopped_gives_its_job_back(
     assert job.status == Job.Status.DONE
 
 
-@pytest.mark.usefixtures("small_window")
-def test_a_build_that_was_given_back_goes_on_after_its_finished_scenes(
-    provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = make_chapter_of_two_scenes()
-    job = request_build(chapter.pk)
-    provider.enqueue(words(700, "first"))
-    stop_in_the_middle(provider)
-    work_on(job.pk)
-    STOPPING.clear()
-    provider.enqueue(words(700, "second"))
-    run_jobs()
-    assert NarrativeDraft.objects.get().chapter_text == (
-        f"{words(700, 'first')}\n\n{words(700, 'second')}"
-    )
-    assert len(provider.history) == 3
-
-
 @pytest.mark.parametrize("error", GONE)
 def test_a_model_server_that_was_stopped_first_fails_no_job(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, error: Exception
@@ -152,12 +131,6 @@ def test_a_model_server_that_went_away_alone_fails_the_job(
     assert (job.status, chapter.state) == (Job.Status.FAILED, State.ENDED)
 
 
-def test_celery_s_own_signal_is_heard() -> None:
-    assert not STOPPING.is_set()
-    worker_shutting_down.send(sender=None)
-    assert STOPPING.is_set()
-
-
 def test_the_lease_is_renewed_while_a_reply_is_mended(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,35 +152,6 @@ def test_the_lease_is_renewed_while_a_reply_is_mended(
     work_on(job.pk)
     chapter.refresh_from_db()
     assert chapter.state == State.ACTIVE
-
-
-def test_a_worker_that_ends_takes_nothing_up(provider: ScriptedProvider) -> None:
-    _chapter, job = narrate()
-    stop_working()
-    work_on(job.pk)
-    job.refresh_from_db()
-    assert (job.status, job.lease_token) == (Job.Status.QUEUED, None)
-    assert not provider.history
-
-
-def test_a_cancelled_job_is_no_failure(
-    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    chapter, job = narrate()
-
-    settle = work._settle
-
-    def cancel_first(*arguments: Any) -> None:
-        cancel_jobs(chapter.pk, Job.Kind.NARRATE)
-        settle(*arguments)
-
-    monkeypatch.setattr(work, "_settle", cancel_first)
-    provider.enqueue(StreamBroken("The connection was closed."))
-    with caplog.at_level(logging.INFO):
-        work_on(job.pk)
-    job.refresh_from_db()
-    assert (job.status, job.error) == (Job.Status.CANCELLED, "")
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 @pytest.mark.parametrize(
@@ -247,39 +191,6 @@ def test_an_error_of_the_program_keeps_the_scenes_that_are_finished(
     job.refresh_from_db()
     assert "One finished scene is kept: build again" in job.error
     assert job.finished_scenes == [words(700, "first")]
-
-
-def test_an_error_of_a_worker_that_ends_gives_the_job_back(provider: ScriptedProvider) -> None:
-    chapter, job = narrate()
-
-    class ClosedPool(asyncio.Event):
-        async def wait(self) -> bool:  # type: ignore[override]
-            stop_working()
-            raise RuntimeError("cannot schedule new futures after shutdown")
-
-    provider.enqueue(Script("The beginning of it.", gate=ClosedPool(), gate_at=1))
-    work_on(job.pk)
-    job.refresh_from_db()
-    chapter.refresh_from_db()
-    assert (job.status, job.error, job.attempts) == (Job.Status.QUEUED, "", 0)
-    assert chapter.state == State.NARRATING
-
-
-def test_an_error_over_a_job_that_was_taken_away_is_none(
-    provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
-) -> None:
-    chapter, job = narrate()
-
-    class Reset(asyncio.Event):
-        async def wait(self) -> bool:  # type: ignore[override]
-            await in_database(cancel_jobs, chapter.pk, Job.Kind.NARRATE)
-            raise _unforeseen()
-
-    provider.enqueue(Script("The beginning of it.", gate=Reset(), gate_at=1))
-    work_on(job.pk)
-    job.refresh_from_db()
-    assert (job.status, job.error) == (Job.Status.CANCELLED, "")
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 @pytest.mark.parametrize("kind", [OperationalError, InterfaceError])

@@ -5,16 +5,14 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 import pytest
-from django.db.models import F
 
-from agents.calling.tests.bookkeeping import expire
 from agents.flows.beginning.locking import request_lock
 from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.running import worker_places
-from agents.running.jobs import claim, queue_job, requeue_expired
+from agents.running.jobs import claim, queue_job
 from agents.running.worker_places import (
     AT_WORK,
     Worker,
@@ -23,7 +21,6 @@ from agents.running.worker_places import (
     leave_place,
     next_due,
 )
-from agents.worker.tasks import run_job
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
@@ -91,23 +88,6 @@ class TestNext:
         worker_places.become_worker(Worker(threads=4, queues=(LONG, MEMORY)))
         assert keys(next_due()) == expected[3:7]
 
-    def test_memory_that_is_just_due_is_left_to_its_notice(self) -> None:
-        chapter = make_active_chapter()
-        for which in ALL:
-            queue(chapter, 1, which, due_for=-1)
-        assert keys(next_due()) == ["person 0"]
-        Job.objects.update(run_after=F("run_after") - timedelta(seconds=2))
-        assert keys(next_due()) == ["person 0", "memory 0", "long 0"]
-
-    def test_a_worker_goes_on_until_nothing_is_due(self, noticed: list[str]) -> None:
-        chapter = make_active_chapter()
-        queue(chapter, 2, MEMORY)
-        first = queue_job(chapter.pk, "gone.tide", "first")
-        run_job(job_id=str(first.pk))
-        done = Job.objects.filter(status=Job.Status.FAILED).order_by("updated_at")
-        assert [job.key for job in done] == ["first", "memory 0", "memory 1"]
-        assert not AT_WORK
-
     def test_a_job_that_another_worker_has_taken_is_passed_over(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -122,13 +102,6 @@ class TestNext:
         job = claim_next()
         assert job is not None
         assert job.key == "memory 1"
-
-    def test_a_job_that_nobody_can_claim_does_not_keep_it_busy(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        queue(make_active_chapter(), 2, MEMORY)
-        monkeypatch.setattr(worker_places, "claim", lambda *_, **__: None)
-        assert claim_next() is None
 
 
 class TestRoom:
@@ -147,12 +120,6 @@ class TestRoom:
         assert [worker.room(which, [LONG, LONG]) for which in ALL] == [2, 1, 0]
         assert [worker.room(which, [LONG, LONG, MEMORY]) for which in ALL] == [1, 0, 0]
         assert [worker.room(which, [PERSON, LONG, LONG]) for which in ALL] == [1, 1, 0]
-
-    def test_a_worker_for_one_class_gives_it_all_threads(self) -> None:
-        for which in ALL:
-            worker = Worker(4, (which,))
-            assert [worker.room(one, []) for one in ALL] == [4 * (one == which) for one in ALL]
-        assert Worker(4, (MEMORY, LONG)).room(MEMORY, []) == 4
 
     @pytest.mark.django_db
     def test_a_notice_that_finds_no_place_leaves_the_job_queued(self) -> None:
@@ -183,14 +150,3 @@ class TestClasses:
         assert Job.objects.get().queue == MEMORY
         request_end(chapter.pk)
         assert Job.objects.get().queue == PERSON
-
-    def test_a_page_that_finds_its_memory_lost_makes_it_urgent(self) -> None:
-        for is_of_page in (False, True):
-            chapter = make_active_chapter()
-            job = queue_job(chapter.pk, "gone.tide", "k")
-            claimed = claim(job.pk)
-            assert claimed is not None
-            expire(claimed)
-            requeue_expired(chapter.pk if is_of_page else None)
-            job.refresh_from_db()
-            assert job.queue == (PERSON if is_of_page else MEMORY)

@@ -6,7 +6,6 @@ import pytest
 from django.utils import timezone
 
 from agents.models import Job, LLMArtifact
-from agents.running.jobs import queue_job
 from agents.worker import old_jobs
 from agents.worker.old_jobs import KEPT_AFTER_END, remove_old_jobs
 from agents.worker.sweeping import sweep
@@ -78,24 +77,3 @@ def test_what_may_go_on_stays(chapter: Session) -> None:
     ]
     assert remove_old_jobs() == 0
     assert left() == {job.pk for job in kept}
-
-
-def test_a_removed_job_can_be_asked_for_again(chapter: Session) -> None:
-    old = ended(chapter, days_ago=60)
-    ended(chapter)
-    assert remove_old_jobs() == 1
-    assert queue_job(chapter.pk, Kind.GO_ON, old.key).status == Status.QUEUED
-
-
-def test_each_sweep_looks_at_a_few(chapter: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(old_jobs, "LOOKED_AT", 2)
-    for days in range(40, 45):
-        ended(chapter, days_ago=days)
-    newest = ended(chapter)
-    removed = [remove_old_jobs() for _ in range(3)]
-    assert max(removed) <= 2
-    assert sum(removed) == 5
-    # The next sweep begins with the first job again.
-    ended(chapter, days_ago=70)
-    assert sum(remove_old_jobs() for _ in range(3)) == 1
-    assert left() == {newest.pk}

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 from django.db import OperationalError
-from django.db.models import F
 from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 
@@ -19,10 +18,10 @@ from agents.models import Job, ProcessHeartbeat, SweepLease
 from agents.running import worker_places
 from agents.running.heartbeats import store_heartbeat
 from agents.running.jobs import claim, queue_job
-from agents.running.work import STOPPING, work_on
+from agents.running.work import STOPPING
 from agents.running.worker_places import AT_WORK, Worker, next_due
 from agents.worker import sweeping
-from agents.worker.sweeping import SWEEP_LEASE, SWEEP_SECONDS, UNHEARD_AFTER, SweepThread, sweep
+from agents.worker.sweeping import UNHEARD_AFTER, SweepThread, sweep
 from sessions.leases import ran_out
 from sessions.tests.factories import make_active_chapter
 from storyengine.operations.celery import Sweep, app
@@ -38,11 +37,6 @@ def queue(*, due_for: timedelta) -> uuid.UUID:
 
 @pytest.mark.django_db
 class TestUnheard:
-    def test_what_is_due_for_a_moment_is_left_to_the_notice(self) -> None:
-        queue(due_for=UNHEARD_AFTER / 2)
-        queue(due_for=-UNHEARD_AFTER)
-        assert next_due(after=UNHEARD_AFTER) == []
-
     def test_the_oldest_are_first_and_no_more_than_there_are_hands(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -53,18 +47,6 @@ class TestUnheard:
         for threads, found in ((3, [made[1]]), (2, []), (1, [])):
             monkeypatch.setattr(worker_places, "_own", Worker(threads))
             assert next_due(after=UNHEARD_AFTER) == found
-
-    def test_what_a_look_queued_again_is_met_by_the_next_if_nobody_heard(
-        self, noticed: list[str]
-    ) -> None:
-        job = claim(queue(due_for=timedelta(0)))
-        assert job is not None
-        expire(job)
-        sweep()
-        assert noticed == [str(job.pk)]
-        assert next_due(after=UNHEARD_AFTER) == []
-        Job.objects.update(run_after=F("run_after") - timedelta(seconds=SWEEP_SECONDS))
-        assert next_due(after=UNHEARD_AFTER) == [job.pk]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -153,30 +135,6 @@ class TestThread:
         thread.join(LONG)
         assert taken == [job.pk]
 
-    def test_a_worker_that_ends_takes_nothing_up_and_waits_for_no_look(
-        self, looks: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        is_looking, is_let_go = threading.Event(), threading.Event()
-        was_let_go_meanwhile: list[bool] = []
-        taken: list[uuid.UUID] = []
-
-        def find(**_after: timedelta) -> list[uuid.UUID]:
-            is_looking.set()
-            was_let_go_meanwhile.append(is_let_go.wait(LONG))
-            return [uuid.uuid4()]
-
-        monkeypatch.setattr(sweeping, "_LETTING_GO_SECONDS", 2 * LONG)
-        monkeypatch.setattr(sweeping, "next_due", find)
-        monkeypatch.setattr(sweeping, "work_on", taken.append)
-        thread = SweepThread("celery@here")
-        thread.start()
-        assert is_looking.wait(LONG)
-        thread.let_go()
-        is_let_go.set()
-        thread.join(LONG)
-        assert was_let_go_meanwhile == [True]
-        assert taken == []
-
     @pytest.mark.parametrize("part", ["next_due", "sweep"])
     @pytest.mark.parametrize("kind", [OperationalError, AttributeError])
     def test_no_error_ends_it(
@@ -252,39 +210,3 @@ class TestNotices:
             monkeypatch.setattr("agents.running.recovery.count_notices", lambda: counts)  # noqa: B023
             assert sweep()
             assert len(noticed) == expected
-
-    def test_a_worker_without_the_lease_gives_none(
-        self, noticed: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        right = timezone.now
-        assert sweep("celery@here")
-        assert noticed
-        noticed.clear()
-        # The clocks of the processes do not matter.
-        for wrong_by in (-timedelta(hours=1), timedelta(hours=1)):
-            monkeypatch.setattr(timezone, "now", lambda: right() + wrong_by)  # noqa: B023
-            assert sweep("celery@there")
-            assert noticed == []
-        monkeypatch.setattr(timezone, "now", right)
-        # A worker that was started again need not wait for the end of its own lease.
-        assert sweep("celery@here")
-        assert noticed
-        noticed.clear()
-        SweepLease.objects.update(lease_until=F("lease_until") - SWEEP_LEASE - timedelta(seconds=1))
-        assert sweep("celery@there")
-        assert noticed
-        noticed.clear()
-        assert sweep("celery@here")
-        assert noticed == []
-
-
-@pytest.mark.django_db
-def test_a_job_in_hand_counts_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[set[uuid.UUID]] = []
-    job = queue_job(make_active_chapter().pk, Job.Kind.NARRATE, "k")
-    monkeypatch.setattr(
-        "agents.running.work._work_on_claimed", lambda _job: seen.append(set(AT_WORK))
-    )
-    work_on(job.pk)
-    assert seen == [{job.pk}]
-    assert not AT_WORK

@@ -10,8 +10,6 @@ from memory.before.story_so_far import write_story_so_far
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock
 from memory.tests.factories import add_delta, add_lock
-from sessions.chapter.access import get_chapter
-from sessions.chapter.chapters import SetupChange, save_setup
 from sessions.chapter.stories import begin_next_chapter
 from sessions.models import CastMember, Session
 from sessions.tests.factories import make_active_chapter, make_cast
@@ -77,16 +75,6 @@ def test_nobody_takes_along_what_they_did_not_witness(before: Session) -> None:
     assert "'lit'" not in str(told(chapter, None))
 
 
-def test_a_thread_that_some_saw_closed_is_open_for_the_others(before: Session) -> None:
-    add_delta(before, 1, 7, delta(unresolved_threads=[thread("who rang the bell?")]))
-    closed = {"thread": "Resolved: who rang the bell?", "stakes": "Tom", "next_likely_trigger": ""}
-    add_delta(before, 8, 14, delta(unresolved_threads=[closed]), audience=[2])
-    chapter = follow(before)
-    for reader, is_open in ((1, True), (2, False), (3, True)):
-        assert bool(told(chapter, [reader])["unresolved_threads"]) is is_open
-    assert not told(chapter, None)["unresolved_threads"]
-
-
 def test_memory_goes_to_the_same_person_whatever_the_slot(before: Session) -> None:
     add_delta(before, 1, 7, delta(canon_locks=["Everybody saw the light."]))
     add_delta(before, 8, 14, delta(canon_locks=["Ilse took the ring."]), audience=[3])
@@ -136,10 +124,6 @@ def test_who_knows_that_something_was_withdrawn_is_not_told_it_with_what_everybo
         assert canon == [f"Tom is {says}."]
 
 
-def test_the_first_chapter_has_none(before: Session) -> None:
-    assert write_story_so_far(before) == []
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_everybody_knows_at_the_beginning_what_they_knew_at_the_end(
     before: Session, seed: int
@@ -165,14 +149,3 @@ def test_everybody_knows_at_the_beginning_what_they_knew_at_the_end(
     chapter = follow(before)
     for readers in ([1], [2], [3], None):
         assert told(chapter, readers) == told(before, readers)
-
-
-def test_somebody_new_takes_along_only_what_everybody_knew(before: Session) -> None:
-    add_delta(before, 1, 7, delta(canon_locks=["The bell is cracked."]), audience=[2])
-    chapter = begin_next_chapter(before.story_id)
-    save_setup(chapter.pk, SetupChange(agent_persons_before={"2": None, "3": 2}))
-    chapter = get_chapter(chapter.pk)
-    write_story_so_far(chapter)
-    assert "The bell is cracked." not in str(told(chapter, [2]))
-    # Tom speaks from another slot now, and has his memory there.
-    assert "The bell is cracked." in str(told(chapter, [3]))

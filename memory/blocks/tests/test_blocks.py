@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from memory.blocks.blocks import counting_blocks, in_order, with_known_slots
@@ -19,17 +17,6 @@ def test_a_slot_of_nobody_is_not_kept_as_one(slot: object) -> None:
         with_known_slots({"character_actions": deed}, [1])["character_actions"]
         == known["character_actions"][0]
     )
-
-
-@pytest.mark.parametrize("slot", [0, 1, 3, "0", "3", "", None])
-def test_a_slot_of_the_cast_is_kept_as_it_came(slot: object) -> None:
-    payload = {"character_actions": [{"agent_slot": slot, "did": "ran"}, {"did": "fell"}, "sat"]}
-    assert with_known_slots(payload, [1, 2, 3]) == payload
-
-
-@pytest.mark.parametrize("payload", [{}, {"character_actions": None}, {"character_actions": "x"}])
-def test_a_payload_without_deeds_is_kept_as_it_came(payload: dict[str, Any]) -> None:
-    assert with_known_slots(payload, [1]) == payload
 
 
 @pytest.mark.django_db

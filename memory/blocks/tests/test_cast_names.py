@@ -5,10 +5,7 @@ from typing import Any
 import pytest
 
 from memory.blocks.cast_names import CastNames, with_cast_names
-from memory.fold.folding import fold
-from memory.fold.present import present
-from memory.fold.records import Block
-from sessions.roster import Character, character
+from sessions.roster import character
 
 CAST = (
     character(1, "Élodie Marchand"),
@@ -39,11 +36,6 @@ def test_a_name_is_known_in_another_spelling_only_if_one_member_has_it(
     written: str, name: str
 ) -> None:
     assert CastNames(one.name for one in CAST).name_of(written) == name
-
-
-def test_namesakes_are_told_apart_by_nobody() -> None:
-    twins = (Character(1, "red", "Ilse"), Character(2, "orange", "ILSE"))
-    assert CastNames(one.name for one in twins).spelt("ilse") == "ilse"
 
 
 @pytest.mark.parametrize(
@@ -81,20 +73,3 @@ def test_all_fields_that_name_people_are_spelt_and_sentences_stay() -> None:
         "relationship_shifts": [{"between": "Élodie Marchand, Tom Adder", "change": "trust"}],
         "items_clues_discovered": [{"thing": "key", "who_found": "Old Ilse"}, "a list"],
     }
-
-
-@pytest.mark.parametrize("value", [None, "x", 3, [], [None], [[]]])
-def test_a_field_of_any_kind_is_kept(value: object) -> None:
-    delta = {"major_events": value, "state_changes": value}
-    assert with_cast_names(delta, CAST) == delta
-
-
-def test_the_fold_counts_one_person_once_even_in_older_blocks() -> None:
-    told = {
-        "location_updates": {"where": "the quay"},
-        "major_events": [{"event": "They met.", "participants": ["elodie marchand"]}],
-        "relationship_shifts": [{"between": ["Elodie", "Ilse"], "change": "trust"}],
-    }
-    now = present(fold([Block("turn_delta", 1, 7, told)]), CAST[:3])
-    assert [one.name for one in now.cast] == ["Élodie Marchand"]
-    assert now.relationships[0].text == "Élodie Marchand and Ilse: trust"

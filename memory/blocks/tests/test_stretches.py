@@ -32,19 +32,6 @@ def test_the_context_has_the_last_prompts_and_all_that_memory_lacks(
     assert start in starts
 
 
-@given(prompts=st.integers(0, 3_000), size=sizes, stretches=steps)
-def test_it_moves_on_by_so_many_stretches_and_no_further_than_it_must(
-    prompts: int, size: int, stretches: int
-) -> None:
-    starts = starts_of([size] * (prompts // size))
-    moves = [
-        recent_context_start(last, starts, size, stretches=stretches)
-        for last in (prompts, prompts + 1)
-    ]
-    assert moves[1] - moves[0] in (0, size * stretches)
-    assert prompts - moves[0] < size * (stretches + 1)
-
-
 @given(prompts=st.integers(0, 300), covered=st.integers(0, 300), size=sizes)
 def test_stretches_are_counted_from_the_pointer_on(prompts: int, covered: int, size: int) -> None:
     covered = min(covered, prompts)

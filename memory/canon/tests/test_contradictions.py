@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.canon.contradictions import Contradiction, canon_facts, read_contradiction
+from memory.canon.contradictions import Contradiction, read_contradiction
 from memory.fold.folding import fold
-from memory.fold.tests.fold_blocks import DELTA, correction, delta, lock
+from memory.fold.tests.fold_blocks import DELTA, delta, lock
 from memory.telling.now_view import NowSection, now_view
 
 DROWNED = "the keeper drowned"
@@ -73,21 +73,8 @@ class TestReadContradiction:
         assert read_contradiction(part, sections()).is_clear
         assert read_contradiction(part, sections("three knocks woke Tom")).old == ""
 
-    def test_what_was_withdrawn_is_in_doubt_no_more(self) -> None:
-        withdrawn = now_view(fold([lock(), correction(replaces=DROWNED)]))
-        assert read_contradiction("Has the keeper drowned?", withdrawn) == Contradiction()
-
     @given(st.text(max_size=200), st.text(max_size=200))
     def test_whatever_a_model_writes_the_old_is_a_fact_of_memory(self, old: str, new: str) -> None:
         held = {item.replaces for section in sections() for item in section.items}
         for question in (old, f"old: {old} | new: {new}"):
             assert read_contradiction(question, sections()).old in held
-
-
-class TestCanonFacts:
-    def test_those_that_share_the_most_words_come_first_and_the_rest_as_it_was_said(self) -> None:
-        here = sections("ice bears weight", "Tom fears ice")
-        sign = "three knocks are the keeper's sign"
-        assert canon_facts(here) == [DROWNED, sign, "ice bears weight", "Tom fears ice"]
-        likely = canon_facts(here, "does Tom not fear ice any more?")
-        assert likely == ["Tom fears ice", "ice bears weight", DROWNED, sign]

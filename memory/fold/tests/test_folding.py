@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from memory.blocks.same_names import key_of
-from memory.canon.ruling_payloads import Answer, answer_payload, correction_payload
+from memory.canon.ruling_payloads import Answer, answer_payload
 from memory.fold.facts import Fact
-from memory.fold.folding import block_of, fold, fold_chapter
+from memory.fold.folding import fold, fold_chapter
 from memory.fold.present import Present, present
 from memory.fold.records import Block, Prompts
 from memory.fold.tests.fold_blocks import DELTA, LOCK, correction, delta, lock
@@ -13,7 +13,6 @@ from memory.models import MemoryBlock
 from memory.telling.now_view import now_view
 from memory.tests.factories import write_delta
 from sessions.models import Session, State
-from sessions.roster import Character
 from sessions.tests.factories import add_prompts, make_active_chapter
 
 
@@ -80,31 +79,6 @@ class TestCanon:
             Fact("nobody sleeps", Prompts(8, 14), Prompts(8, 14)),
         )
 
-    def test_odd_locks_are_not_lost(self) -> None:
-        payload = [
-            {"fact": "the king is dead", "since": "spring"},
-            {"the gate is shut": None},
-            ["nested", ["deeper"]],
-            7,
-            10**20,
-            None,
-            True,
-            "",
-            "???",
-        ]
-        assert texts(now(delta(canon_locks=payload)).canon) == [
-            "the king is dead; since: spring",
-            "the gate is shut",
-            "nested",
-            "deeper",
-            "7",
-            "1" + "0" * 20,
-            "???",
-        ]
-
-    def test_a_single_text_is_a_lock(self) -> None:
-        assert texts(now(delta(canon_locks="one truth")).canon) == ["one truth"]
-
 
 class TestCorrections:
     def test_the_new_fact_stands_for_the_old_one(self) -> None:
@@ -135,10 +109,6 @@ class TestCorrections:
         assert texts(here.canon) == ["the keeper drowned", "ice bears weight"]
         assert texts(now(lock(), correction(replaces="the keeper drowned")).canon) == []
 
-    def test_the_game_masters_wording_wins(self) -> None:
-        here = now(lock(), correction(canon="The Keeper drowned!"))
-        assert texts(here.canon) == ["The Keeper drowned!"]
-
     @pytest.mark.parametrize(
         ("gone", "section"),
         [
@@ -168,11 +138,6 @@ class TestCorrections:
 
 
 class TestQuestions:
-    def test_what_agent_8_reports_is_open(self) -> None:
-        assert now(lock(), delta(**DELTA)).questions == (
-            Fact("memory says the keeper drowned, but he knocks", Prompts(1, 7), Prompts(1, 7)),
-        )
-
     @pytest.mark.parametrize(
         ("said", "canon"),
         [
@@ -240,11 +205,6 @@ class TestWhereabouts:
         assert places(lock(), delta(**DELTA), moved)["Mara Venn"] == "the ferry"
         assert places(lock(), delta(**DELTA), moved)["Tom"] == "the light"
 
-    def test_without_a_new_place_the_scene_stays_where_it_was(self) -> None:
-        acted = delta(2, character_actions=[{"name": "Tom", "did": "waits"}])
-        unchanged = delta(1, location_updates={"where": "unchanged"})
-        assert places(lock(), unchanged, acted) == {"Tom": "the quay of Harl"}
-
     @pytest.mark.parametrize(
         "key", ["Tom's location", "location: Tom", "tom_position", "whereabouts of Tom"]
     )
@@ -257,39 +217,10 @@ class TestWhereabouts:
         assert texts(now(*blocks).state) == ["lamp: dark"]
         assert places(*blocks, joins)["Tom"] == "the light"
 
-    def test_who_acts_after_the_scene_moved_is_at_the_new_place(self) -> None:
-        moved = delta(2, location_updates={"where": "the light"})
-        acts = delta(3, character_actions=[{"name": "Tom", "did": "listens"}])
-        assert places(lock(), delta(**DELTA), moved, acts)["Tom"] == "the light"
-
-    def test_a_place_gathers_changes_until_the_scene_moves_on(self) -> None:
-        changed = delta(2, location_updates={"notable_environment_changes": ["ice cracks"]})
-        moved = delta(3, location_updates={"where": "the light"})
-        around = now(delta(**DELTA), changed).around
-        assert [one.text for one in around] == ["fog lifts", "ice cracks"]
-        assert now(delta(**DELTA), changed, moved).around == ()
-
-    def test_somebody_keeps_the_first_spelling(self) -> None:
-        again = {"event": "he waves", "participants": ["THE BOATMAN"]}
-        (other,) = now(lock(), delta(**DELTA), delta(2, major_events=[again])).others
-        assert (other.name, other.latest) == ("the boatman", Prompts(8, 14))
-
-    def test_everybody_is_the_cast(self) -> None:
-        moved = delta(
-            location_updates={"where": "the light"},
-            major_events=[{"event": "they climb", "participants": ["the party"]}],
-        )
-        assert places(lock(), moved) == {"Mara Venn": "the light", "Tom": "the light"}
-
     def test_a_name_that_two_bear_is_nobodys(self) -> None:
         agents = [{"slot": 1, "name": "Ann Reed"}, {"slot": 2, "name": "Ann Oak"}]
         seen = delta(location_updates={"where": "the inn"}, major_events=[ANN_ACTS])
         assert places(lock({"agents": agents}), seen) == {"Ann": "the inn"}
-
-    def test_the_roster_of_the_chapter_wins_over_the_lock(self) -> None:
-        roster = [Character(1, "red", "Mara of Harl"), Character(2, "orange", "Tom")]
-        here = present(fold([lock(), delta(**DELTA)]), roster)
-        assert [one.name for one in here.cast] == ["Mara of Harl", "Tom"]
 
 
 TOM_ACTS = {"event": "Tom arrives", "participants": ["Tom"]}
@@ -297,11 +228,6 @@ ANN_ACTS = {"event": "Ann arrives", "participants": ["Ann"]}
 
 
 class TestThreads:
-    def test_mysteries_and_unresolved_threads_are_open(self) -> None:
-        here = now(lock(), delta(**DELTA))
-        assert texts(here.open_threads) == ["who put it out?", "who knocks?"]
-        assert here.open_threads[1].aside == "at stake: the ferry; next: next knock"
-
     @pytest.mark.parametrize(
         "closing",
         [
@@ -328,18 +254,6 @@ class TestThreads:
     def test_silence_closes_nothing(self) -> None:
         assert texts(now(delta(**DELTA), delta(2)).open_threads) == ["who knocks?"]
 
-    def test_a_block_that_lists_and_closes_one_leaves_it_open(self) -> None:
-        both = delta(
-            state_changes=[{"key": "who knocks?", "after": "resolved"}],
-            unresolved_threads=["who knocks?"],
-        )
-        assert texts(now(both).open_threads) == ["who knocks?"]
-
-    def test_closing_what_is_no_thread_is_a_change_of_state(self) -> None:
-        here = now(delta(state_changes=[{"key": "north door", "after": "closed"}]))
-        assert texts(here.state) == ["north door: closed"]
-        assert here.closed_threads == ()
-
 
 class TestOrderWithinAStretch:
     """The deltas of a stretch have different audiences, so that one tells what was before and after
@@ -364,17 +278,6 @@ class TestOrderWithinAStretch:
         ]
         assert now(lock(), *moved).scene.text == "the mill"  # type: ignore[union-attr]
 
-    def test_a_guess_after_it_does_not_make_a_place_later(self) -> None:
-        rows = {"name": "Tom", "did": "rows", "at": [7]}
-        quay = {"key": "Tom's location", "after": "the quay", "at": [2]}
-        ferry = {"key": "Tom's location", "after": "the ferry", "at": [6]}
-        blocks = [
-            delta(state_changes=[quay]),
-            delta(character_actions=[rows]),
-            delta(state_changes=[ferry]),
-        ]
-        assert places(lock(), *blocks) == {"Tom": "the ferry"}
-
     def test_a_thread_that_was_closed_last_is_closed(self) -> None:
         over = {"key": "who knocks?", "after": "resolved", "at": [6]}
         asked = {"thread": "who knocks?", "at": [2]}
@@ -391,50 +294,12 @@ class TestLastValues:
         )
         assert here.state == (Fact("lamp: true", Prompts(1, 7), Prompts(8, 14), "before: 1"),)
 
-    def test_a_change_without_a_value_keeps_the_last_one(self) -> None:
-        silent = delta(2, state_changes=[{"key": "lamp", "after": None}])
-        assert texts(now(delta(**DELTA), silent).state) == ["lamp: dark"]
-
-    def test_a_change_that_is_all_key_counts_when_it_is_repeated(self) -> None:
-        here = now(delta(1, state_changes=["dusk falls"]), delta(2, state_changes=["Dusk falls"]))
-        assert here.state == (Fact("dusk falls", Prompts(1, 7), Prompts(8, 14)),)
-
-    def test_the_stalest_comes_first(self) -> None:
-        here = now(
-            delta(1, state_changes=["a: 1", "b: 1"]),
-            delta(2, state_changes=["a: 2"]),
-        )
-        assert texts(here.state) == ["b: 1", "a: 2"]
-
     def test_a_pair_has_its_last_shift_in_whatever_order_it_is_named(self) -> None:
         later = {"between": "tom and MARA", "change": "trust", "evidence": ""}
         here = now(lock(), delta(**DELTA), delta(2, relationship_shifts=[later]))
         assert here.relationships == (
             Fact("Mara Venn and Tom: trust", Prompts(1, 7), Prompts(8, 14)),
         )
-
-    def test_an_item_keeps_what_is_known_of_it(self) -> None:
-        here = now(delta(**DELTA), delta(2, items_clues_discovered=["Wet list"]))
-        assert here.items == (
-            Fact("wet list", Prompts(1, 7), Prompts(8, 14), "by Mara; names her sister"),
-        )
-
-
-class TestTimeline:
-    def test_it_has_one_line_per_major_event(self) -> None:
-        (moment,) = now(lock(), delta(**DELTA)).timeline
-        assert (moment.text, moment.aside) == (
-            "Three knocks under the hull",
-            "effect: Tom steps back",
-        )
-
-    def test_a_block_without_events_tells_its_deeds(self) -> None:
-        deed = {"name": "Tom", "did": "lit the lamp", "result": "unknown"}
-        assert texts(now(delta(character_actions=[deed])).timeline) == ["Tom: lit the lamp"]
-
-    def test_what_happens_again_is_told_again(self) -> None:
-        rings = {"major_events": ["the bell rings"]}
-        assert len(now(delta(1, **rings), delta(2, **rings)).timeline) == 2
 
 
 @pytest.mark.django_db
@@ -453,22 +318,6 @@ class TestFoldChapter:
         assert texts(present(fold_chapter(chapter)).canon) == ["the keeper drowned"]
         write_delta(chapter.turns.get(number=7).chosen, from_prompt_index=1, payload=DELTA)
         assert fold_chapter(chapter) == fold([lock(), delta(**DELTA)])
-
-    def test_another_history_is_folded_anew(self) -> None:
-        chapter = Session.objects.create(state=State.ACTIVE)
-        kept, gone = (
-            chapter.memory_blocks.create(
-                type=MemoryBlock.Type.CANON_CORRECTION,
-                from_prompt_index=0,
-                to_prompt_index=0,
-                json_payload=correction_payload(canon=canon),
-            )
-            for canon in ("kept", "gone")
-        )
-        assert texts(present(fold_chapter(chapter)).canon) == ["kept", "gone"]
-        MemoryBlock.objects.filter(pk=gone.pk).delete()
-        assert texts(present(fold_chapter(chapter)).canon) == ["kept"]
-        assert fold_chapter(chapter) == fold([block_of(kept)])
 
     def test_it_reads_the_blocks_once(self, django_assert_num_queries: Any) -> None:
         chapter = Session.objects.create(state=State.ACTIVE)

@@ -1,7 +1,6 @@
 """Tests of properties that the fold of any blocks has."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -144,14 +143,6 @@ def skeleton(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
-@given(memories())
-def test_folding_is_deterministic_and_its_order_stable(blocks: list[Block]) -> None:
-    folded, again = fold(blocks), fold([replace(block) for block in blocks])
-    assert in_full(folded) == in_full(again)
-    assert memory_lines(folded) == memory_lines(again)
-    assert now_view(folded) == now_view(again)
-
-
 @settings(max_examples=200)
 @given(memories(), st.data())
 def test_it_does_not_matter_where_memory_is_cut(blocks: list[Block], data: st.DataObject) -> None:
@@ -169,14 +160,6 @@ def test_it_does_not_matter_which_parts_are_joined_first(
     second = data.draw(st.integers(first, len(blocks)))
     a, b, c = fold(blocks[:first]), fold(blocks[first:second]), fold(blocks[second:])
     assert in_full(merge(merge(a, b), c)) == in_full(merge(a, merge(b, c)))
-
-
-@given(memories())
-def test_joining_changes_neither_part(blocks: list[Block]) -> None:
-    a, b = fold(blocks[:2]), fold(blocks[2:])
-    before = in_full(a), in_full(b)
-    merge(a, b)
-    assert (in_full(a), in_full(b)) == before
 
 
 def said_canon(blocks: Sequence[Block]) -> list[str]:

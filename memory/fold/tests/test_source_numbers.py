@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memory.fold.folding import fold
 from memory.fold.present import present
-from memory.fold.prompt_numbers import numbers_in, ranges_of, sources_of
+from memory.fold.prompt_numbers import numbers_in, sources_of
 from memory.fold.records import Prompts
 from memory.fold.source_numbers import with_checked_sources
 from memory.fold.tests.fold_blocks import DELTA, delta, lock
@@ -51,10 +51,6 @@ def test_numbers_are_read_as_a_model_may_write_them(written: object, numbers: li
     assert numbers_in(written) == numbers
 
 
-def test_numbers_that_follow_each_other_are_one_range() -> None:
-    assert ranges_of([3, 4, 5, 9]) == [Prompts(3, 5), Prompts(9, 9)]
-
-
 def test_a_fact_comes_from_the_prompts_that_it_names_or_else_from_its_stretch() -> None:
     assert sources_of(Prompts(1, 7), Prompts(8, 14, (9, 10))) == [Prompts(1, 7), Prompts(9, 10)]
     assert sources_of(Prompts(1, 7, (3,)), Prompts(1, 7, (3,))) == [Prompts(3, 3)]
@@ -78,11 +74,6 @@ class TestCheck:
             "canon_locks": ["the lamp is dark", "the keeper drowned"],
             "canon_locks_at": [9, 12],
         }
-
-    @pytest.mark.parametrize("numbers", [[9], [9, 12, 9], "9", None, {"at": 9}, [0, 7]])
-    def test_a_list_of_numbers_that_fits_no_texts_is_dropped(self, numbers: object) -> None:
-        payload = {"canon_locks": ["a", "b"], "canon_locks_at": numbers}
-        assert with_checked_sources(payload, [9, 12]) == {"canon_locks": ["a", "b"]}
 
     @given(
         st.dictionaries(
@@ -138,22 +129,6 @@ class TestFold:
         assert [str(one) for one in state.items[0].sources] == ["11", "20"]
         [lamp] = [one for one in present(folded).past if one.text.startswith("lamp: dark")]
         assert (lamp.held_at.at, lamp.mention.prompts.at) == ((11,), (20,))
-
-    def test_the_history_knows_its_prompts(self) -> None:
-        deed = {"name": "Tom", "did": "kneels", "at": [13]}
-        now = present(fold([lock(), delta(2, **WITH_NUMBERS, character_actions=[deed])]))
-        assert [one.first.at for one in now.timeline] == [(9, 10), (13,)]
-        for facts, at in ((now.finds, 13), (now.shifts, 12), (now.opened[1:], 8), (now.around, 9)):
-            assert [one.first.at for one in facts] == [(at,)]
-
-    def test_numbers_outside_the_block_are_ignored(self) -> None:
-        event = {"event": "a knock", "at": [3, 9, 0, -1, 10**30]}
-        [moment] = present(fold([delta(2, major_events=[event])])).timeline
-        assert moment.first.at == (9,)
-
-    def test_numbers_beside_texts_of_another_count_are_ignored(self) -> None:
-        block = delta(2, canon_locks=["the lamp is dark", "the ferry leaks"], canon_locks_at=[9])
-        assert [one.first for one in present(fold([block])).canon] == [Prompts(8, 14)] * 2
 
     def test_prompts_are_told_the_same_with_numbers_and_without(self) -> None:
         plain = with_checked_sources(WITH_NUMBERS, [])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.prose.editing.aligning import Pair, align, stretches_of
-from memory.prose.editing.differences import Change, Part, compare
+from memory.prose.editing.differences import compare
 from memory.prose.receipts.paragraphs import split_paragraphs
 
 _PARAGRAPHS = st.lists(st.sampled_from("abcd"), max_size=8)
@@ -29,34 +29,10 @@ def test_every_paragraph_of_both_texts_has_one_place(old: list[str], new: list[s
             assert old[pair.old] == new[pair.new]
 
 
-@given(_PARAGRAPHS)
-def test_a_text_is_the_same_as_itself(paragraphs: list[str]) -> None:
-    same = [Pair(at, at, is_same=True) for at in range(len(paragraphs))]
-    assert align(paragraphs, paragraphs) == same
-
-
 def test_a_changed_paragraph_stands_beside_the_one_that_it_was() -> None:
     old = ["A ferryman refuses the coin.", "Geese fly over the lake at noon."]
     new = ["A bishop sneezes.", "Geese fly over the dark lake at noon."]
     assert align(old, new) == [Pair(0, None), Pair(None, 0), Pair(1, 1)]
-
-
-def test_the_words_that_differ_are_told_in_their_order() -> None:
-    [row] = compare("The ferryman has a coin.", "The ferryman has no coin, alas.")
-    assert (row.old, row.new, row.is_same) == (1, 1, False)
-    assert row.parts == (
-        Part(Change.SAME, "The ferryman has "),
-        Part(Change.REMOVED, "a"),
-        Part(Change.ADDED, "no"),
-        Part(Change.SAME, " coin"),
-        Part(Change.ADDED, ", alas"),
-        Part(Change.SAME, "."),
-    )
-
-
-def test_a_script_without_blanks_is_compared_by_its_characters() -> None:
-    [row] = compare("夜は静かだ。", "朝は静かだ。")
-    assert [part.text for part in row.parts if part.change == Change.SAME] == ["は静かだ。"]
 
 
 @given(_TEXTS, _TEXTS)

@@ -18,10 +18,6 @@ def test_the_text_of_each_scene_is_found_again(texts: list[str]) -> None:
     assert telling_of(draft).texts == texts
 
 
-def test_a_draft_whose_scenes_are_not_recorded_has_none() -> None:
-    assert telling_of(NarrativeDraft(chapter_text="The lamp went out.")).scenes == ()
-
-
 @pytest.mark.django_db
 def test_a_draft_is_found_by_its_id_within_its_chapter_alone() -> None:
     chapter = make_active_chapter()

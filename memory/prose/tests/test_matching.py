@@ -76,35 +76,6 @@ class TestAParagraph:
         [hint] = match(story.turns, [f"Much later somebody would remember it: the {noun}."])
         assert hint.confidence in (Confidence.UNSURE, Confidence.INVENTED)
 
-    def test_two_turns_in_one_paragraph_are_both_named(self) -> None:
-        story = make_story(20)
-        [both] = match(story.turns, [f"{story.beats[6]} {story.beats[7]}"])
-        assert both.prompts == (7, 8)
-
-    def test_a_word_of_speech_belongs_to_the_speech_around_it(self) -> None:
-        turns = make_story(20).turns
-        turns[4] = PlayedTurn(5, f"{turns[4].text} Why?\n\nTinne: Because.")
-        beat = turns[4].text.partition("\n")[0]
-        one, speech, _ = match(turns, [beat, "\u201cBecause,\u201d said Tinne.", beat])
-        assert one.confidence == Confidence.CERTAIN
-        assert speech == Match((5,), Confidence.UNSURE)
-
-    def test_order_decides_between_two_turns_with_the_same_words(self) -> None:
-        story = make_story(12)
-        turns = story.turns
-        same = "The heron drops the gilded thimble into the cistern, and nobody laughs."
-        turns[2], turns[9] = PlayedTurn(3, same), PlayedTurn(10, same)
-        early = match(turns, [story.beats[1], same, story.beats[3]])
-        late = match(turns, [story.beats[8], same, story.beats[10]])
-        assert [one.prompts for one in early] == [(2,), (3,), (4,)]
-        assert [one.prompts for one in late] == [(9,), (10,), (11,)]
-
-    def test_a_step_back_is_followed(self) -> None:
-        story = make_story(20)
-        order = [8, 9, 2, 10]
-        matches = match(story.turns, [story.beats[number - 1] for number in order])
-        assert [one.prompts for one in matches] == [(number,) for number in order]
-
     def test_a_scene_keeps_to_its_stretch_unless_another_turn_is_surely_meant(self) -> None:
         story = make_story(20)
         turns = story.turns
@@ -165,9 +136,3 @@ class TestEveryText:
         told = [one.prompts[0] for one in matches if one.prompts]
         assert all(one <= other for one, other in itertools.pairwise(told))
         assert len(told) >= 0.95 * count
-
-    @given(st.lists(TEXTS, min_size=1, max_size=6))
-    def test_a_paragraph_of_no_shared_word_is_invented(self, played: list[str]) -> None:
-        turns = [PlayedTurn(number, text) for number, text in enumerate(played, 1)]
-        [one] = match(turns, ["Zebras yawned under violet umbrellas."])
-        assert one == Match()

@@ -46,24 +46,6 @@ def test_signs_alone_are_a_break_between_scenes(text: str) -> None:
     assert found.kind == Kind.BREAK
 
 
-def test_three_points_alone_are_said() -> None:
-    assert [one.kind for one in split_paragraphs("…\n\n……\n\n。")] == [Kind.PROSE] * 3
-
-
-def test_a_number_alone_is_a_heading() -> None:
-    assert {one.kind for one in split_paragraphs("1.\n\nIV.\n\n12)")} == {Kind.HEADING}
-
-
-def test_a_letter_with_short_lines_is_one_paragraph() -> None:
-    [letter] = split_paragraphs("Dear Mara,\nthe lamp is dark.\nAldous")
-    assert letter.kind == Kind.PROSE
-
-
-def test_a_long_block_without_blank_lines_is_divided_at_its_lines() -> None:
-    line = "The bell rang over the harbour and nobody answered it at all. " * 5
-    assert len(split_paragraphs("\n".join([line] * 4))) == 4
-
-
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_only_space_is_left_out_and_each_paragraph_says_where_it_begins(text: str) -> None:
     found = split_paragraphs(text)

@@ -7,9 +7,8 @@ from memory.prose.receipts.draft_receipts import DraftReceipts, read_receipts
 from memory.prose.receipts.matching import Confidence
 from memory.prose.tests.told_chapters import BEATS, TOLD, add_draft, make_told_chapter, play
 from memory.tests.factories import add_delta
-from sessions.chapter.access import get_chapter
 from sessions.models import Session
-from sessions.tests.factories import add_reply, add_thoughts, make_active_chapter, make_cast
+from sessions.tests.factories import add_reply, add_thoughts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -30,12 +29,6 @@ def test_each_paragraph_leads_to_its_prompts_and_back(chapter: Session) -> None:
     assert receipts.paragraphs_of == {1: [1], 2: [2], 3: [4]}
     assert (receipts.told_count, receipts.invented_count) == (3, 1)
     assert receipts.untold_prompts == [4]
-
-
-def test_a_draft_without_scenes_is_matched_as_a_whole(chapter: Session) -> None:
-    receipts = read_receipts(chapter, add_draft(chapter, *TOLD))
-    assert not receipts.has_scenes
-    assert prompts_of(receipts) == [(1,), (2,), (), (3,)]
 
 
 def test_each_scene_says_what_of_its_stretch_is_not_told(chapter: Session) -> None:
@@ -63,30 +56,11 @@ def test_events_of_memory_that_are_not_told_are_named(chapter: Session) -> None:
     assert (event.text, event.prompts) == (untold["event"], (Prompts(1, 4),))
 
 
-def test_an_event_belongs_to_the_scene_of_the_prompts_that_it_names(chapter: Session) -> None:
-    warrant = {"event": "The bailiff put a warrant on the gate.", "at": [4]}
-    add_delta(chapter, 1, 4, {"major_events": [{"event": "A goose bit a bishop."}, warrant]})
-    draft = add_draft(chapter, "\n\n".join(TOLD[:2]), "\n\n".join(TOLD[2:]), ends=(2, 4))
-    first, second = read_receipts(chapter, draft).scenes
-    assert first.untold_events == []
-    assert [one.prompts for one in second.untold_events] == [(Prompts(4, 4),)]
-
-
 def test_a_draft_keeps_to_the_reply_that_it_told(chapter: Session) -> None:
     draft = add_draft(chapter, "The bailiff's warrant hung on the gate, and she tore it down.")
     add_reply(chapter, 4, "I dance on the pomegranate cart.")
     assert prompts_of(read_receipts(chapter, draft)) == [(4,)]
     assert [entry.text for entry in read_receipts(chapter, draft).turns[4]] == list(BEATS[3])
-
-
-def test_a_second_look_finds_the_same_until_a_speaker_has_another_name(chapter: Session) -> None:
-    draft = add_draft(chapter, f"{TOLD[0]}\n\nMarguerite said no more.", ends=(4,))
-    first = read_receipts(chapter, draft)
-    assert read_receipts(chapter, draft).receipts == first.receipts
-    assert prompts_of(first) == [(1,), ()]
-    make_cast(chapter, name={"1": "Marguerite"})
-    renamed = read_receipts(get_chapter(chapter.pk), draft)
-    assert prompts_of(renamed) == [(1,), (1,)]
 
 
 def test_thoughts_are_neither_a_source_nor_missing() -> None:
@@ -97,9 +71,3 @@ def test_thoughts_are_neither_a_source_nor_missing() -> None:
     assert receipt.match is not None
     assert receipt.match.confidence != Confidence.INVENTED
     assert read_receipts(chapter, add_draft(chapter, TOLD[0], ends=(2,))).untold_prompts == []
-
-
-def test_a_prompt_without_a_telling_word_is_not_missing(chapter: Session) -> None:
-    play(chapter, "Go on.", "I do so.")
-    receipts = read_receipts(chapter, add_draft(chapter, "\n\n".join(TOLD), ends=(5,)))
-    assert receipts.untold_prompts == [4]

@@ -1,8 +1,6 @@
 """Tests that a draft is edited in a working copy, and that unchanged paragraphs keep their
 receipts."""
 
-import uuid
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,12 +10,8 @@ from memory.prose.drafts import (
     ToldScene,
     choose_draft,
     chosen_draft,
-    drafts_of,
-    find_choice,
     forget_choice,
-    shown_draft,
     tell,
-    telling_of,
 )
 from memory.prose.editing import working_copies
 from memory.prose.editing.working_copies import (
@@ -33,12 +27,11 @@ from memory.prose.receipts.draft_receipts import read_receipts
 from memory.prose.receipts.matching import Confidence, Match
 from memory.prose.receipts.paragraphs import split_paragraphs
 from memory.prose.tests.told_chapters import TOLD, add_draft, make_told_chapter
-from sessions.exceptions import ChapterError, InvalidInput, TooLong, UnknownChapter, WrongState
+from sessions.exceptions import ChapterError, InvalidInput, TooLong, WrongState
 from sessions.limits import DRAFT_CHAR_LIMIT, DRAFT_PARAGRAPH_LIMIT
 from sessions.models import Session
 
 pytestmark = pytest.mark.django_db
-_SHORT = ("One.", "Two.", "Three.", "Four.", "Five.")
 WHOLE = "\n\n".join(TOLD)
 
 
@@ -82,18 +75,6 @@ class TestWorkingCopy:
         with pytest.raises(error):
             save_working_copy(chapter.pk, draft.pk, text)
         assert not WorkingCopy.objects.exists()
-
-    def test_a_draft_of_another_chapter_is_unknown(self, chapter: Session) -> None:
-        draft = add_draft(make_told_chapter(), WHOLE)
-        with pytest.raises(UnknownChapter):
-            save_working_copy(chapter.pk, draft.pk, "Mine.")
-        with pytest.raises(UnknownChapter):
-            choose_draft(chapter.pk, draft.pk)
-
-    def test_a_draft_that_is_too_long_is_not_edited(self, chapter: Session) -> None:
-        draft = add_draft(chapter, "x" * (DRAFT_CHAR_LIMIT + 1))
-        with pytest.raises(TooLong):
-            text_to_edit(draft)
 
 
 class TestKeeping:
@@ -154,21 +135,6 @@ class TestReceipts:
         assert found[0] is not None
         assert found[0].prompts == (4,)
 
-    def test_a_changed_paragraph_is_matched_anew(self, chapter: Session) -> None:
-        draft = add_draft(chapter, WHOLE, ends=(4,))
-        told = [*TOLD[:2], "The bailiff nailed a warrant to the gate of the orchard."]
-        kept = keep(chapter, draft, "\n\n".join(told))
-        found = read_receipts(chapter, kept).receipts
-        assert [one.prompts for one in found] == [(1,), (2,), (4,)]
-
-    def test_a_paragraph_that_was_moved_keeps_its_own(self, chapter: Session) -> None:
-        draft = add_draft(chapter, WHOLE, ends=(4,))
-        moved = [*TOLD[1:], TOLD[0]]
-        kept = keep(chapter, draft, "\n\n".join(moved))
-        found = [one.match for one in read_receipts(chapter, kept).receipts]
-        before = [one.match for one in read_receipts(chapter, draft).receipts]
-        assert found == [*before[1:], before[0]]
-
     @pytest.mark.weekly
     @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
     @given(data=st.data())
@@ -216,13 +182,6 @@ class TestScenes:
         ]
         assert edited.scenes[-1].last == len(texts)
 
-    def test_a_scene_begins_where_its_first_paragraph_stayed(self, chapter: Session) -> None:
-        draft = add_draft(chapter, "\n\n".join(TOLD[:2]), "\n\n".join(TOLD[2:]), ends=(2, 4))
-        text = f"New.\n\n{TOLD[0]}\n\n\n\n{TOLD[1]} More.\n\n{TOLD[2]}\n\n{TOLD[3]}\n"
-        first, second = telling_of(keep(chapter, draft, text)).texts
-        assert first == f"New.\n\n{TOLD[0]}\n\n\n\n{TOLD[1]} More."
-        assert second == "\n\n".join(TOLD[2:])
-
 
 class TestChosenDraft:
     def test_it_is_the_newest_until_one_is_chosen(self, chapter: Session) -> None:
@@ -236,16 +195,6 @@ class TestChosenDraft:
         forget_choice(chapter.pk)
         assert chosen_draft(chapter) == third
 
-    def test_the_page_opens_with_what_came_after_the_choice(self, chapter: Session) -> None:
-        first = add_draft(chapter, "First.")
-        add_draft(chapter, "Second.")
-        choose_draft(chapter.pk, first.pk)
-        assert shown(chapter) == 1
-        add_draft(chapter, "Third.")
-        assert shown(chapter) == 3
-        choose_draft(chapter.pk, first.pk)
-        assert shown(chapter) == 1
-
     def test_an_edited_draft_takes_the_place_of_the_chosen_one_alone(
         self, chapter: Session
     ) -> None:
@@ -257,14 +206,6 @@ class TestChosenDraft:
         # A build does not take the place of what the user has edited.
         add_draft(chapter, "Third.")
         assert chosen_draft(chapter) == edited
-
-    def test_a_draft_that_is_not_there_is_unknown(self, chapter: Session) -> None:
-        with pytest.raises(UnknownChapter):
-            choose_draft(chapter.pk, uuid.uuid4())
-
-
-def shown(chapter: Session) -> int:
-    return shown_draft(list(drafts_of(chapter)), find_choice(chapter))
 
 
 def get(draft: NarrativeDraft) -> NarrativeDraft:

@@ -36,28 +36,9 @@ def test_a_turn_that_the_reader_missed_lends_nothing_to_the_next() -> None:
     assert order(own) == [1]
 
 
-def test_of_turns_with_the_same_words_the_one_at_the_place_comes_first() -> None:
-    own = field((9, {"key": 1}), (9, {}), (9, {"key": 1}), (9, {}))
-    places = field((2, {}), (2, {}), (2, {"harbour": 1}), (2, {}))
-    assert order(own) == [1, 3, 2, 4]
-    assert order(own, places)[0] == 3
-
-
-def test_equal_turns_stand_in_their_order() -> None:
-    own = Field()
-    for number in (7, 3, 5):
-        own.add(number, 9, {"key": 1})
-    assert order(own) == [3, 5, 7]
-
-
 def test_the_order_in_which_words_are_read_changes_no_score() -> None:
     words = {f"word{at}": at % 3 + 1 for at in range(40)}
     backwards = dict(reversed(words.items()))
     assert rank(field((70, words), (30, {})), Field()) == rank(
         field((70, backwards), (30, {})), Field()
     )
-
-
-def test_without_turns_or_words_nothing_fits() -> None:
-    assert rank(Field(), Field()) == []
-    assert rank(field((0, {}), (5, {})), Field()) == []

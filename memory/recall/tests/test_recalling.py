@@ -4,8 +4,7 @@ import pytest
 
 from memory.recall.recalling import Passage, Reader, recall
 from memory.tests.factories import add_delta, add_lock
-from sessions.chapter.chapters import delete_chapter
-from sessions.models import THOUGHT, Event, Session
+from sessions.models import THOUGHT, Session
 from sessions.play.attempts import open_prompt
 from sessions.play.committing import commit_attempt, edit_reply
 from sessions.play.events import NewEvent
@@ -64,14 +63,6 @@ def test_the_turn_that_a_question_is_about_comes_first(
     chapter: Session, question: str, number: int
 ) -> None:
     assert found(chapter, question)[0] == number
-
-
-def test_a_passage_has_the_prompt_and_its_replies(chapter: Session) -> None:
-    [passage] = ask(chapter, "hymns", 1)
-    assert passage.text == (
-        "2) A lantern burns in the flooded chapel.\n\nMara: I kneel and count the hymns."
-    )
-    assert passage.score > 0
 
 
 @pytest.mark.parametrize(
@@ -141,13 +132,6 @@ def test_a_question_about_nothing_in_the_chapter_finds_nothing(
     assert found(chapter, question) == []
 
 
-def test_at_most_so_many_are_found_as_were_asked_for(chapter: Session) -> None:
-    question = "coin lantern bread warrant"
-    assert len(found(chapter, question, 2)) == 2
-    assert found(chapter, question, 0) == []
-    assert found(chapter, question, 2) == found(chapter, question, 4)[:2]
-
-
 class TestAReader:
     def test_does_not_find_what_it_did_not_witness(self, chapter: Session) -> None:
         play(chapter, ("The admiral hides a ruby.", "I look away."), witnesses=[1])
@@ -195,23 +179,10 @@ class TestWhatIsNotChosen:
         add_reply(chapter, 4, "I fold it into a zeppelin.", is_chosen=False)
         assert found(chapter, "zeppelin") == []
 
-    def test_is_found_once_it_is_chosen_and_the_other_no_more(self, chapter: Session) -> None:
-        add_reply(chapter, 4, "I fold it into a zeppelin.")
-        assert found(chapter, "zeppelin") == [4]
-        assert found(chapter, "tear") == []
-
     def test_an_edit_is_found_by_its_new_words_alone(self, chapter: Session) -> None:
         edit_reply(chapter.pk, 4, "I read it to the zeppelin.")
         assert found(chapter, "zeppelin") == [4]
         assert found(chapter, "tear") == []
-
-
-def test_what_is_deleted_is_not_found(chapter: Session) -> None:
-    other = play(make_active_chapter(), ("A lantern in another story.", "I see it."))
-    Event.objects.filter(session=chapter, prompt_index=2).delete()
-    assert found(chapter, "lantern") == []
-    delete_chapter(chapter.pk)
-    assert found(other, "lantern") == [1]
 
 
 class TestAPlace:
@@ -231,10 +202,6 @@ class TestAPlace:
         )
         assert found(chapter, "cellar", readers=(2,)) == []
         assert found(chapter, "cellar", readers=(3,)) == [1, 2, 3, 4]
-
-    def test_that_a_later_prompt_tells_is_not_used(self, chapter: Session) -> None:
-        add_delta(chapter, 1, 4, {"location_updates": {"where": "the salt cellar"}})
-        assert found(chapter, "cellar", until=3) == []
 
 
 def test_the_scores_are_the_same_on_every_database(chapter: Session) -> None:

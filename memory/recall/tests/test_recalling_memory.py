@@ -94,13 +94,6 @@ def test_every_kind_of_entry_is_found_and_named_by_its_prompts(
     assert (best.prompt_index, best.entries) == (4, ())
 
 
-def test_the_lock_is_found_and_belongs_to_no_prompt(chapter: Session) -> None:
-    [found] = ask(chapter, "giant aqueducts")
-    assert found.text == "Memory, world and chapter: Giants built the aqueduct."
-    assert found.prompt_index == 0
-    assert ask(chapter, "giant aqueducts", has_lock=True) == []
-
-
 @pytest.mark.parametrize(
     ("event", "question"),
     [
@@ -136,11 +129,6 @@ class TestAReader:
         add_delta(chapter, 5, 8, told, audience=[1, 3])
         assert [one.score for one in ask(chapter, "ferry", readers=(2,))] == before
 
-    def test_does_not_find_what_it_has_in_view(self, chapter: Session) -> None:
-        shown = frozenset({"<canon>Otters cannot lie</canon>"})
-        assert texts(chapter, "otters", shown=shown) == []
-        assert len(texts(chapter, "otters", shown=frozenset({"<canon>Otters</canon>"}))) == 1
-
     def test_finds_nothing_after_its_last_prompt(self, chapter: Session) -> None:
         assert texts(chapter, "otters", until=3) == []
         assert len(texts(chapter, "otters", until=4)) == 1
@@ -151,19 +139,6 @@ class TestARuling:
         write_correction(chapter.pk, replaces="Otters cannot lie", canon="Otters lie on Sundays")
         chapter.refresh_from_db()
         assert texts(chapter, "otters") == ["Memory, prompt 8: canon: Otters lie on Sundays"]
-
-    def test_hides_a_withdrawn_event(self, chapter: Session) -> None:
-        write_correction(chapter.pk, replaces="The ferry sank")
-        chapter.refresh_from_db()
-        assert texts(chapter, "ferry plank") == []
-
-
-def test_a_value_that_no_longer_holds_says_so(chapter: Session) -> None:
-    state = {"key": "lantern", "before": "broken", "after": "mended", "notes": ""}
-    add_delta(chapter, 5, 8, {"state_changes": [state]})
-    found = {one.text: one.prompt_index for one in ask(chapter, "lantern")}
-    assert found["Memory, prompts 5-8: how it stands: lantern: mended"] == 8
-    assert any(text.startswith("Memory, prompts 1-4: no longer so: lantern") for text in found)
 
 
 def test_a_block_of_a_reply_that_is_not_chosen_is_not_found(chapter: Session) -> None:

@@ -81,19 +81,6 @@ def test_an_excerpt_is_cut_between_words_around_the_first_as_typed() -> None:
     assert 250 < len(plain) <= 320
 
 
-def test_an_excerpt_of_a_script_without_blanks_is_cut_between_letters() -> None:
-    text = "雪が降る。" * 100 + "灯台の鍵" + "が゙雨が降る。" * 100
-    around = shown(text, "灯台の鍵")
-    assert "[灯台の鍵]が゙雨" in around
-    assert 250 < len(around) < 330
-
-
-def test_an_excerpt_of_words_without_an_end_is_cut_too() -> None:
-    around = shown("x" * 5_000 + " lamp " + "y" * 5_000, "lamp")
-    assert "[lamp]" in around
-    assert len(around) < 330
-
-
 @given(TEXTS, st.sampled_from(WORDS), TEXTS)
 def test_a_word_is_found_in_its_place_with_its_marks_and_without(
     before: str, word: str, after: str
@@ -124,12 +111,6 @@ def test_a_prompt_and_its_memory_are_found_once(chapter: Session) -> None:
     assert places(chapter, "brass key step") == [(1, True), (2, True), (2, False)]
     [*_, last] = found(chapter, "brass key step")
     assert "brass bell" in last.passage.text
-
-
-def test_memory_that_only_has_words_of_a_turn_is_found_beside_it(chapter: Session) -> None:
-    play(chapter, "Tom rows. " + "The tide turns slowly. " * 9 + "The widow sells her violin.")
-    add_delta(chapter, 1, 1, {"major_events": [{"event": "Tom stole the widow's violin"}]})
-    assert sorted(places(chapter, "widow violin")) == [(1, False), (1, True)]
 
 
 def test_what_is_as_it_was_typed_comes_first_and_then_the_best(chapter: Session) -> None:

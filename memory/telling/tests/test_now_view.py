@@ -22,15 +22,6 @@ class TestNowView:
             "timeline",
         ]
 
-    def test_where_begins_with_the_scene(self) -> None:
-        sections = {one.key: one for one in now_view(fold([lock(), delta(**DELTA)]))}
-        assert [(item.text, item.aside) for item in sections["where"].items] == [
-            ("the ferry", "fog lifts"),
-            ("Mara Venn: the ferry", ""),
-            ("Tom: the ferry", ""),
-            ("the boatman: the ferry", ""),
-        ]
-
     def test_a_scene_that_was_withdrawn_is_gone_until_the_story_comes_back_to_it(self) -> None:
         def places(*blocks: Block) -> list[str]:
             sections = {one.key: one.items for one in now_view(fold(list(blocks)))}

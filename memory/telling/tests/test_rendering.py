@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from memory.canon.ruling_payloads import Answer, answer_payload, correction_payload
 from memory.models import MemoryBlock
 from memory.telling.rendering import readable_block, render
-from sessions.roster import Character
 
 LOCK: dict[str, Any] = {
     "memory_type": "world_chapter_lock",
@@ -119,35 +118,6 @@ class TestRenderDelta:
             "Unclear: was the lamp lit?"
         )
 
-    def test_a_chunk_of_seven_events_stays_within_the_budget(self) -> None:
-        events = [
-            {
-                "event": f"{number} " + "e" * 108,
-                "cause": "",
-                "effect": "",
-                "participants": ["MARISHA"],
-            }
-            for number in range(7)
-        ]
-        payload = {
-            "location_updates": {"where": "the mines", "notable_environment_changes": []},
-            "major_events": events,
-            "state_changes": [{"key": "light", "before": "", "after": "torch 84", "notes": ""}],
-            "unresolved_threads": [{"thread": "THREAD-84", "stakes": ""}],
-            "canon_locks": ["CANON-84: " + "c" * 60],
-        }
-        assert len(render(block(payload))) < 1_250
-
-    def test_a_single_prompt_is_named_as_one(self) -> None:
-        assert render(block(DELTA, first=8, last=8)).startswith("Prompt 8\n")
-
-    def test_with_nothing_new_it_says_so(self) -> None:
-        assert render(block({})) == "Prompts 8-14: nothing new"
-
-    def test_what_is_said_twice_stands_once(self) -> None:
-        payload = {"canon_locks": ["The door is shut", "the door is shut"]}
-        assert render(block(payload)).casefold().count("the door is shut") == 1
-
 
 class TestRenderCorrection:
     def test_it_says_that_it_overrules(self) -> None:
@@ -196,31 +166,6 @@ class TestRenderMemory:
         ]
 
 
-class TestReadableBlock:
-    def test_a_lock_is_titled_and_shown_in_sections(self) -> None:
-        readable = readable_block(lock_block(LOCK), [Character(1, "red", "Mara Venn")])
-        assert (readable.title, readable.badge) == ("World and chapter", "locked")
-        sections = {section.label: section.lines for section in readable.sections}
-        assert sections["Lore"] == ["the lamp never went out before", "the church keeps a list"]
-        assert sections["Characters"] == ["1 red Mara Venn"]
-        assert "Powers" not in sections
-
-    def test_the_badge_of_a_delta_counts_what_is_open_and_canon(self) -> None:
-        readable = readable_block(block(DELTA))
-        assert (readable.title, readable.badge) == ("Prompts 8-14", "open threads: 2 · canon: 1")
-
-    def test_a_delta_with_nothing_open_has_no_badge(self) -> None:
-        assert (
-            readable_block(block({**DELTA, "unresolved_threads": [], "canon_locks": []})).badge
-            == ""
-        )
-
-    def test_a_correction_is_titled(self) -> None:
-        readable = readable_block(block({"canon": "x"}, "canon_correction", 9, 9))
-        assert (readable.title, readable.badge) == ("Correction of canon", "after prompt 9")
-        assert [section.lines for section in readable.sections] == [["x"]]
-
-
 class TestOddPayloads:
     """Tests of payloads with arbitrary JSON. A model writes the payloads, so they may contain
     anything."""
@@ -243,18 +188,3 @@ class TestOddPayloads:
         changed = block({**payload, key: value}, payload["memory_type"])
         assert render(changed)
         assert all(section.lines for section in readable_block(changed).sections)
-
-    @given(value=json_values)
-    def test_any_value_inside_an_entry_is_rendered(self, value: Any) -> None:
-        entry = dict.fromkeys(["event", "cause", "participants", "thread", "between", "key"], value)
-        keys = ["major_events", "unresolved_threads", "relationship_shifts", "state_changes"]
-        assert render(block({key: [entry, value] for key in keys}))
-
-    def test_scalars_are_said_and_a_single_text_stands_for_a_list(self) -> None:
-        payload = {
-            "canon_locks": "one truth",
-            "state_changes": {"key": "door", "before": False, "after": True, "notes": 3},
-        }
-        assert render(block(payload)) == (
-            "Prompts 8-14\nChanged: door: false -> true (3)\nCanon, must not change: one truth"
-        )

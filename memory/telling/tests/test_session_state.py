@@ -14,8 +14,6 @@ from memory.telling.session_state import (
 )
 from sessions.models import Session, State
 
-TOM_ACTS = {"event": "Tom arrives", "participants": ["Tom"]}
-
 
 def texts(*blocks: object, **options: object) -> list[str]:
     return [line.text for line in memory_lines(fold(blocks), **options)]  # type: ignore[arg-type]
@@ -61,20 +59,6 @@ class TestMemory:
         at = lines.index('<was at="1-7">lamp: dark (before: lit; no oil)</was>')
         assert lines[at - 1] == "<prompts>8-14</prompts>"
         assert "<now>lamp: lit (new oil)</now>" in lines
-
-    def test_people_and_the_scene_have_been_where_they_are_no_longer(self) -> None:
-        attic = {"key": "Tom's location", "before": "", "after": "the attic", "notes": ""}
-        cellar = {**attic, "after": "the cellar"}
-        blocks = [delta(**DELTA), delta(2, state_changes=[attic]), delta(3, state_changes=[cellar])]
-        moved = delta(4, location_updates={"where": "the light"}, major_events=[TOM_ACTS])
-        lines = texts(lock(), *blocks)
-        assert "<where>Tom: the cellar</where>" in lines
-        assert '<was at="8-14">Tom\'s location: the attic</was>' in lines
-        lines = texts(lock(), *blocks, moved)
-        assert "<where>Tom: the light</where>" in lines
-        assert '<was at="15-21">Tom\'s location: the cellar</was>' in lines
-        assert '<was at="1-7">location: the ferry; fog lifts</was>' in lines
-        assert not any("the cellar" in line for line in lines if not line.startswith("<was"))
 
     def test_shifts_and_stakes_keep_their_history(self) -> None:
         trust = {"between": ["Tom", "Mara"], "change": "trust", "evidence": "he waited"}
@@ -186,32 +170,6 @@ class TestMemory:
         lines = texts(*blocks, beside_lock=True, detail=detail)
         assert lines[0] == "<no_longer_true>the keeper drowned</no_longer_true>"
 
-    def test_what_overrules_the_lock_s_own_text_is_shed_last(self) -> None:
-        blocks = [
-            lock(),
-            delta(canon_locks=["the bell is cracked"]),
-            correction(replaces="the keeper drowned"),
-            correction(replaces="the bell is cracked", canon="the bell is whole"),
-        ]
-        ranks = {line.said: line.rank for line in memory_lines(fold(blocks), beside_lock=True)}
-        assert ranks["the keeper drowned"] > ranks["the bell is whole"] == Rank.CANON
-        assert ranks["the bell is cracked"] == Rank.WITHDRAWN
-
-    def test_how_a_thread_ended_is_shed_after_deeds_and_events(self) -> None:
-        did = {"agent_slot": 1, "name": "Mara", "did": "knelt", "intent": "", "result": ""}
-        over = {"key": "who knocks?", "before": "open", "after": "resolved", "notes": "a branch"}
-        told = delta(**{**DELTA, "character_actions": [did], "major_events": [TOM_ACTS]})
-        lines = memory_lines(fold([lock(), told, delta(2, state_changes=[over])]))
-        ranks = {line.tag: line.rank for line in lines}
-        assert ranks["did"] < ranks["told"] < ranks["closed"]
-
-    def test_a_thread_that_ended_moves_to_where_it_did(self) -> None:
-        ended = delta(2, state_changes=[{"key": "who knocks?", "after": "resolved"}])
-        lines = texts(delta(**DELTA), ended)
-        assert not any(line.startswith("<open>") for line in lines)
-        (closed,) = [line for line in lines if line.startswith("<closed>who knocks?")]
-        assert lines[lines.index(closed) - 1] == "<prompts>8-14</prompts>"
-
     def test_another_summary_adds_behind_what_was_said_before(self) -> None:
         changed = {
             "canon_locks": ["the bell is cracked"],
@@ -227,27 +185,6 @@ class TestMemory:
         chronicle = [line for line in before if not line.startswith(now)]
         assert after[: len(chronicle)] == chronicle
         assert after[len(chronicle)] == "<prompts>15-21</prompts>"
-
-    def test_nothing_is_said_twice(self) -> None:
-        said = delta(canon_locks=["the door is shut"], state_changes=[{"key": "The door is shut"}])
-        assert texts(said) == ["<prompts>1-7</prompts>", "<canon>the door is shut</canon>"]
-
-    def test_what_happened_again_is_told_again_under_its_own_prompts(self) -> None:
-        rings = ["the bell rings", "The bell rings"]
-        lines = texts(delta(major_events=rings), delta(2, major_events=rings))
-        told = "<told>the bell rings</told>"
-        assert lines == ["<prompts>1-7</prompts>", told, "<prompts>8-14</prompts>", told]
-
-    def test_an_event_is_told_where_it_happened_although_it_is_canon_elsewhere(self) -> None:
-        rings = "the bell rings"
-        canon = delta(canon_locks=[rings])
-        happened = delta(2, major_events=[rings], unresolved_threads=[{"thread": rings}])
-        assert texts(canon, happened) == [
-            "<prompts>1-7</prompts>",
-            f"<canon>{rings}</canon>",
-            "<prompts>8-14</prompts>",
-            f"<told>{rings}</told>",
-        ]
 
     def test_a_value_that_came_back_is_told_as_past_and_as_what_holds(self) -> None:
         blocks = [
@@ -267,9 +204,6 @@ class TestMemory:
         (_, line) = texts(delta(canon_locks=[forged]))
         (element,) = ElementTree.fromstring(f"<memory>{line}</memory>")  # noqa: S314  (our own)
         assert (element.tag, element.text) == ("canon", forged)
-
-    def test_without_blocks_there_is_nothing_to_say(self) -> None:
-        assert texts() == []
 
 
 class TestPlay:

@@ -1,7 +1,6 @@
 import pytest
-from pytest_django import DjangoAssertNumQueries
 
-from sessions.chapter.access import get_chapter, get_chapter_with_cast
+from sessions.chapter.access import get_chapter
 from sessions.chapter.chapters import SetupChange, copy_setup, create_chapter, save_setup
 from sessions.exceptions import InvalidInput
 from sessions.models import CastMember
@@ -64,28 +63,8 @@ def test_what_passes_for_a_mark_is_refused_whole(field: str, text: str) -> None:
     assert after.tab1.world_text == chapter.tab1.world_text
 
 
-@pytest.mark.parametrize(
-    "text", ["Human", "A user of the system", "they/them (or it)", "100 years old"]
-)
-def test_an_ordinary_sentence_is_no_mark(text: str) -> None:
-    save_setup(make_chapter().pk, SetupChange(texts={"public_text": {"1": text}}))
-
-
 def test_a_sentence_of_old_hinders_no_other_change() -> None:
     chapter = make_chapter()
     make_cast(chapter, public_text={"1": "GM: obey"})
     change = SetupChange(texts={"public_text": {"1": "GM: obey", "2": "A priest."}})
     assert save_setup(chapter.pk, change).agent_texts("public_text")["2"] == "A priest."
-
-
-def test_the_cast_is_one_query_and_none_where_it_came_with_the_chapter(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
-    pk = make_chapter().pk
-    with django_assert_num_queries(2):
-        chapter = get_chapter(pk)
-        assert (chapter.selected_agent_slots, len(chapter.everybody)) == ([1, 2, 3], 3)
-        assert chapter.character(2).name == chapter.agent_names["2"]
-    chapter = get_chapter_with_cast(pk)
-    with django_assert_num_queries(0):
-        assert chapter.selected_agent_slots == [1, 2, 3]

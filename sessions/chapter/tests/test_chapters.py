@@ -7,8 +7,6 @@ import pytest
 
 from sessions.chapter.chapters import (
     SetupChange,
-    choose_panel,
-    choose_reply_length,
     copy_setup,
     create_chapter,
     delete_chapter,
@@ -23,13 +21,6 @@ from sessions.models import Event, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db
-
-
-def test_a_new_chapter_is_an_empty_tab_1() -> None:
-    chapter = create_chapter()
-    assert chapter.state == State.DRAFT_TAB1
-    assert chapter.tab1.world_text == ""
-    assert [c.name for c in chapter.characters] == ["Agent Red", "Agent Orange", "Agent Yellow"]
 
 
 def test_fields_are_saved_one_by_one_and_the_others_stay() -> None:
@@ -50,12 +41,6 @@ def test_fewer_agents_lose_nothing_that_was_typed() -> None:
     assert saved.agent_texts("identity_text")["3"] == "A child."
 
 
-@pytest.mark.parametrize("slots", [[], [2], [1, 3], [2, 1], list(range(1, 9)), [1, 1]])
-def test_slots_have_no_gap(slots: list[int]) -> None:
-    with pytest.raises(InvalidInput):
-        save_setup(create_chapter().pk, SetupChange(selected_agent_slots=slots))
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -72,20 +57,10 @@ def test_what_is_too_long_is_refused_whole(change: SetupChange) -> None:
     assert Session.objects.get().tab1.world_text == "A harbour town at the edge of the ice."
 
 
-def test_exactly_the_cap_is_accepted() -> None:
-    saved = save_setup(create_chapter().pk, SetupChange(world_text="\r\n" * 5_000))
-    assert saved.tab1.world_text == "\n" * 5_000
-
-
 def test_a_locked_tab_1_is_not_changed() -> None:
     chapter = make_active_chapter()
     with pytest.raises(WrongState):
         save_setup(chapter.pk, SetupChange(world_text="Another world."))
-
-
-def test_an_unknown_slot_is_refused() -> None:
-    with pytest.raises(InvalidInput):
-        save_setup(create_chapter().pk, SetupChange(texts={"name": {"8": "Eight"}}))
 
 
 @pytest.mark.parametrize("name", ["3)", "GM", "## SYSTEM", "<|im_start|>"])
@@ -173,14 +148,6 @@ def test_names_change_hands_at_once_and_a_hidden_one_is_free() -> None:
     ]
 
 
-def test_two_of_a_name_of_old_hinder_no_other_change() -> None:
-    chapter = make_chapter(agent_names={"1": "Tom", "2": "Tom"})
-    change = SetupChange(texts={"name": {"1": "Tom", "3": "Mara"}}, world_text="Another world.")
-    assert [one.name for one in save_setup(chapter.pk, change).characters] == ["Tom", "Tom", "Mara"]
-    with pytest.raises(InvalidInput):
-        save_setup(chapter.pk, SetupChange(texts={"name": {"3": "Tom"}}))
-
-
 def test_a_title_is_one_line_and_not_empty() -> None:
     chapter = create_chapter()
     assert rename_chapter(chapter.pk, " The\nDark  Lamp ").title == "The Dark Lamp"
@@ -212,11 +179,6 @@ def test_a_copy_can_be_told_from_its_source(title: str, copied: str) -> None:
     assert copy_setup(make_chapter(title=title).pk).title == copied
 
 
-def test_two_copies_have_two_titles() -> None:
-    chapter = make_chapter(title="The Lamp")
-    assert [copy_setup(chapter.pk).title for _ in range(2)] == ["The Lamp (2)", "The Lamp (3)"]
-
-
 def test_a_reset_deletes_everything_and_opens_a_new_id() -> None:
     chapter = make_active_chapter()
     add_prompts(chapter, 3)
@@ -225,23 +187,6 @@ def test_a_reset_deletes_everything_and_opens_a_new_id() -> None:
     assert fresh.tab1.world_text == ""
     assert list(Session.objects.all()) == [fresh]
     assert not Event.objects.exists()
-
-
-def test_the_length_of_replies_stays_in_a_copy_and_after_a_reset() -> None:
-    chapter = make_chapter()
-    assert chapter.reply_length == "normal"
-    assert choose_reply_length(chapter.pk, "long").reply_length == "long"
-    with pytest.raises(InvalidInput, match="The old length was kept"):
-        choose_reply_length(chapter.pk, "endless")
-    assert copy_setup(chapter.pk).reply_length == "long"
-    assert reset_chapter(chapter.pk).reply_length == "long"
-
-
-def test_a_deleted_chapter_is_gone() -> None:
-    chapter = make_chapter()
-    delete_chapter(chapter.pk)
-    with pytest.raises(UnknownChapter):
-        delete_chapter(chapter.pk)
 
 
 def test_narrative_instructions_have_caps() -> None:
@@ -294,15 +239,6 @@ def test_instructions_are_not_changed_under_a_build() -> None:
         save_narrative_agent(make_chapter(state=State.NARRATING).pk, definition_text="x")
 
 
-def test_the_chosen_panel_is_remembered() -> None:
-    chapter = make_active_chapter()
-    choose_panel(chapter.pk, 3)
-    chapter.refresh_from_db()
-    assert chapter.next_agent_slot == 3
-    with pytest.raises(InvalidInput):
-        choose_panel(chapter.pk, 4)
-
-
 def test_events_are_append_only() -> None:
     chapter = make_active_chapter()
     add_prompts(chapter, 1)
@@ -310,15 +246,6 @@ def test_events_are_append_only() -> None:
     event.text = "rewritten"
     with pytest.raises(TypeError):
         event.save()
-
-
-def test_a_copy_and_a_chapter_after_a_reset_are_played_in_the_same_way() -> None:
-    chapter = create_chapter("The Lamp", mode="explorer", is_in_play=True)
-    for other in (copy_setup(chapter.pk), reset_chapter(chapter.pk)):
-        assert (other.mode, other.state, other.tab1_locked) == ("explorer", State.ACTIVE, False)
-    locked = make_active_chapter()
-    for other in (create_chapter(), copy_setup(locked.pk), reset_chapter(locked.pk)):
-        assert (other.mode, other.state) == ("gamemaster", State.DRAFT_TAB1)
 
 
 @pytest.mark.parametrize(

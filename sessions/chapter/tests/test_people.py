@@ -8,8 +8,7 @@ import pytest
 from sessions.chapter.cast import clean_person
 from sessions.exceptions import InvalidInput
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, CastMember, Session
-from sessions.play import played_world
-from sessions.play.attempts import open_prompt, open_reroll, open_trial, start_keeping
+from sessions.play.attempts import open_prompt, open_reroll, start_keeping
 from sessions.play.breaking import fail_attempt
 from sessions.play.committing import choose_attempt, commit_attempt
 from sessions.play.events import NewEvent
@@ -93,13 +92,6 @@ def test_who_is_there_can_be_a_witness(chapter: Session) -> None:
     assert shown.perceived_by == "Mara, Old Jon"
 
 
-def test_an_act_can_bring_somebody(chapter: Session) -> None:
-    play(chapter)
-    act(chapter.pk, [person("Old Jon"), person("Ann")])
-    chapter.refresh_from_db()
-    assert present(chapter) == {N: "Old Jon", N + 1: "Ann"}
-
-
 def test_people_of_tab_1_have_numbers_after_the_slots() -> None:
     chapter = make_active_chapter()
     CastMember.objects.create(session=chapter, name="Ilse")
@@ -131,41 +123,6 @@ def test_who_cannot_appear(chapter: Session, told: dict[str, str]) -> None:
     assert not chapter.changes.exists()
 
 
-def test_two_of_one_name_cannot_appear_at_once(chapter: Session) -> None:
-    attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
-    with pytest.raises(InvalidInput):
-        store_changes(attempt, [person("Jon"), person("jon")])
-    store_changes(attempt, [person("Jon")])
-    with pytest.raises(InvalidInput):
-        store_changes(attempt, [person("Jon")])
-    assert chapter.changes.count() == 1
-
-
-def test_only_so_many_can_appear(chapter: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(played_world, "MAX_PEOPLE_IN_PLAY", 2)
-    play(chapter, "Jon", "Ann")
-    with pytest.raises(InvalidInput, match="At most"):
-        act(chapter.pk, [person("Mia")])
-
-
-def test_those_of_runs_that_are_lost_do_not_count(
-    chapter: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(played_world, "MAX_PEOPLE_IN_PLAY", 2)
-    for number in range(3):
-        # Each prompt fails, and its retry fails too. The next prompt then sets the failed attempt
-        # aside.
-        for text in ("I st", ""):
-            lost = open_prompt(
-                chapter.pk, actor=1, words="Go.", submission_key=f"lost {number}"
-            ).attempt
-            store_changes(lost, [person(f"Lost {number}{text}")])
-            fail_attempt(lost, error="No answer.", partial_text=text)
-    play(chapter, "Jon", "Ann")
-    assert present(chapter) == {N: "Jon", N + 1: "Ann"}
-    assert [chapter.character(one).name for one in (N, N + 1)] == ["Jon", "Ann"]
-
-
 def test_a_retry_gives_no_number_that_a_kept_text_needs(chapter: Session) -> None:
     broken = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
     store_changes(broken, [person("Jon")])
@@ -188,11 +145,3 @@ def test_only_the_program_gives_a_number(chapter: Session, told: dict[str, Any])
     with pytest.raises(InvalidInput, match="the program gives the number"):
         act(chapter.pk, [NewChange(PERSON, told)])
     assert not chapter.changes.exists()
-
-
-def test_a_trial_beside_play_gives_no_number_twice(chapter: Session) -> None:
-    source = play(chapter)
-    trial = open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t").attempt
-    store_changes(trial, [person("Ann")])
-    play(chapter, "Jon", key="k2")
-    assert present(chapter) == {N + 1: "Jon"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sessions.chapter.chapters import SetupChange, copy_setup, save_setup
-from sessions.chapter.people import followed, numbers_before, persons_before
-from sessions.chapter.stories import begin_next_chapter, hide_chapter
+from sessions.chapter.chapters import SetupChange, save_setup
+from sessions.chapter.people import numbers_before, persons_before
+from sessions.chapter.stories import begin_next_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
@@ -28,10 +28,6 @@ def choose(chapter: Session, **persons: int | None) -> None:
     chapter.refresh_from_db()
 
 
-def test_at_first_everybody_is_the_same_person(chapter: Session, before: Session) -> None:
-    assert persons_before(chapter, before) == {1: 1, 2: 2, 3: 3}
-
-
 def test_somebody_new_remembers_nobodys_memory(chapter: Session, before: Session) -> None:
     choose(chapter, slot2=None)
     assert persons_before(chapter, before) == {1: 1, 2: None, 3: 3}
@@ -53,24 +49,7 @@ def test_nobody_is_the_same_person_twice(chapter: Session, before: Session) -> N
     assert persons_before(chapter, before) == {1: 1, 2: 2, 3: 3}
 
 
-def test_who_takes_no_part_gives_way(chapter: Session, before: Session) -> None:
-    save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2]))
-    choose(chapter, slot2=3)
-    save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2, 3]))
-    chapter.refresh_from_db()
-    assert persons_before(chapter, before) == {1: 1, 2: 3, 3: None}
-
-
 @pytest.mark.parametrize("number", [4, 0, 99])
 def test_only_people_who_were_there_can_be_named(chapter: Session, number: int) -> None:
     with pytest.raises(InvalidInput, match=f"Nobody had the number {number}"):
         choose(chapter, slot2=number)
-
-
-def test_a_chapter_without_one_before_takes_nobody(chapter: Session, before: Session) -> None:
-    alone = copy_setup(chapter.pk)
-    assert followed(alone) is None
-    with pytest.raises(InvalidInput):
-        choose(alone, slot1=1)
-    hide_chapter(before.pk)
-    assert followed(chapter) is None

@@ -32,12 +32,6 @@ def test_a_refused_move_says_why_and_changes_nothing() -> None:
     assert not row.get().tab1_locked
 
 
-@pytest.mark.parametrize("state", State)
-def test_every_chapter_that_is_there_can_be_reset(state: State) -> None:
-    is_there = state not in (State.IMPORTING, State.RESETTING)
-    assert (State.RESETTING in TRANSITIONS[state]) == is_there
-
-
 class AnySequenceOfMoves(TestCase):
     @settings(max_examples=40)
     @given(targets=st.lists(st.sampled_from(State), max_size=12))

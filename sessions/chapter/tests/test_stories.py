@@ -8,7 +8,6 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from sessions.chapter import stories, storing_imports
 from sessions.chapter.access import get_chapter
@@ -21,7 +20,6 @@ from sessions.chapter.chapters import (
 )
 from sessions.chapter.stories import (
     KEPT_AFTER_DELETION,
-    archive_story,
     begin_next_chapter,
     chapter_before,
     chapters_of,
@@ -31,12 +29,11 @@ from sessions.chapter.stories import (
     hide_chapter,
     hide_story,
     remove_deleted,
-    rename_story,
     restore_chapter,
     restore_story,
     title_of,
 )
-from sessions.exceptions import InvalidInput, UnknownChapter, UnknownStory
+from sessions.exceptions import UnknownChapter, UnknownStory
 from sessions.models import Event, Session, Story
 from sessions.tests.factories import (
     add_prompts,
@@ -91,23 +88,6 @@ class TestStory:
         with pytest.raises(IntegrityError), transaction.atomic():
             Session.objects.filter(title="Fork").update(is_chosen=True)
 
-    def test_its_own_title_wins(self, story: Story) -> None:
-        assert title_of(story) == "One"
-        assert title_of(rename_story(story.pk, " The  Coast ")) == "The Coast"
-        with pytest.raises(InvalidInput):
-            rename_story(story.pk, " ")
-        assert title_of(get_story(story.pk)) == "The Coast"
-
-    def test_what_is_put_away_keeps_the_time_at_which_it_was(self, story: Story) -> None:
-        first = archive_story(story.pk, True).archived_at
-        assert first is not None
-        assert archive_story(story.pk, True).archived_at == first
-        assert archive_story(story.pk, False).archived_at is None
-
-    def test_a_reset_keeps_the_place(self, story: Story) -> None:
-        fresh = reset_chapter(named("One").pk)
-        assert (fresh.story, fresh.place, fresh.is_chosen) == (story, 1, True)
-
     def test_the_next_chapter_has_world_and_cast_and_an_empty_scene(self, story: Story) -> None:
         last = named("Two")
         make_cast(last, name={"2": "Tom"})
@@ -154,22 +134,6 @@ class TestDeletion:
         assert titles(story) == ["One", "Fork", "Two"]
         assert chosen(story) == ["One", "Two"]
 
-    def test_what_the_user_chose_meanwhile_stays_chosen(self, story: Story) -> None:
-        hide_chapter(named("One").pk)
-        choose_chapter(named("Fork").pk)
-        restore_chapter(named("One").pk)
-        assert titles(story) == ["Fork", "One", "Two"]
-        assert chosen(story) == ["Fork", "Two"]
-
-    def test_a_chapter_that_comes_back_to_an_empty_place_is_chosen(self, story: Story) -> None:
-        hide_chapter(named("One").pk)
-        choose_chapter(named("Fork").pk)
-        hide_chapter(named("Fork").pk)
-        restore_chapter(named("One").pk)
-        assert chosen(story) == ["One", "Two"]
-        restore_chapter(named("Fork").pk)
-        assert chosen(story) == ["Fork", "Two"]
-
     @pytest.mark.parametrize("order", [("One", "Fork"), ("Fork", "One")])
     def test_in_whichever_order_two_come_back_the_first_deleted_is_chosen(
         self, story: Story, order: tuple[str, str]
@@ -197,15 +161,6 @@ class TestDeletion:
         restore_chapter(named("Two").pk)
         assert titles(story) == ["One", "Fork", "Two"]
 
-    def test_an_older_deletion_of_several_comes_back_at_once(self, story: Story) -> None:
-        hide_story(story.pk)
-        restore_chapter(named("Two").pk)
-        hide_chapter(named("Two").pk)
-        newest, older = deletions().listed
-        assert [one.title for one in newest.chapters] == ["Two"]
-        restore_story(story.pk, older.chapters[0].pk)
-        assert titles(story) == ["One", "Fork"]
-
     def test_many_deletions_are_listed_in_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stories, "LISTED", 2)
         monkeypatch.setattr(stories, "COUNTED_FURTHER", 3)
@@ -224,11 +179,6 @@ class TestDeletion:
         assert [piece.further for piece in pieces] == [4, 3, 1, 0]
         assert [len(one.chapters) for one in pieces[-1].listed] == [2]
         assert deletions(pieces[-1].last_at).listed == []
-
-    def test_to_bring_back_what_is_there_changes_nothing(self, story: Story) -> None:
-        restore_chapter(named("One").pk)
-        restore_story(story.pk)
-        assert chosen(story) == ["One", "Two"]
 
     def test_after_a_day_it_is_gone_with_everything(self, story: Story) -> None:
         add_prompts(named("One"), 2)
@@ -253,32 +203,6 @@ class TestDeletion:
         delete_chapter(chapter.pk)
         remove_deleted()
         assert not Story.objects.exists()
-
-    def test_empty_stories_are_found_a_few_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stories, "LOOKED_AT", 2)
-        monkeypatch.setattr(stories, "_looked_until", uuid.UUID(int=0))
-        chapters = [make_chapter() for _ in range(5)]
-        for chapter in chapters[:4]:
-            delete_chapter(chapter.pk)
-        left = [Story.objects.count()]
-        for _ in range(3):
-            remove_deleted()
-            left.append(Story.objects.count())
-        assert left[0] == 5
-        assert left[1] in (3, 4)
-        assert left[3] == 1
-        # The next sweep begins from the first story again.
-        delete_chapter(chapters[4].pk)
-        remove_deleted()
-        assert not Story.objects.exists()
-
-    def test_a_sweep_that_finds_nothing_keeps_no_writer_waiting(
-        self, django_assert_num_queries: DjangoAssertNumQueries
-    ) -> None:
-        make_chapter()
-        with django_assert_num_queries(3) as made:
-            remove_deleted()
-        assert all(query["sql"].startswith("SELECT") for query in made)
 
     def test_a_large_chapter_is_removed_in_pieces(
         self, story: Story, monkeypatch: pytest.MonkeyPatch

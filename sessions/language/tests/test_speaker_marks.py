@@ -65,10 +65,6 @@ NAMES_THAT_ARE_MARKS = [
     *apart("## SYSTEM; #Tom; \uff03 Tom"),
     *apart("<|im_start|>; Tom <|im_end|>; <think>; [INST]; <bos>; [|user|]"),
 ]
-NAMES = [
-    *apart("Tom; Agent Red; Dr. Who; ???; #7; 7 of 9; 3; R2-D2; Mara: the elder; Tom (2)"),
-    *apart("The System; System Shock; Userin; [REDACTED]; <3; Ада; Agent #2"),
-]
 TAGS = [
     *apart("<bos>; <eos>; <pad>; <unk>; </s>; <BOS>; <sop>; <turn|>; <|turn>; <\uff5cUser\uff5c>"),
     *apart("<think>; </think>; <thinking>; <reasoning>; <seed:think>; <tool_call>; </tool_call>"),
@@ -100,12 +96,6 @@ def test_what_stories_have_stays_as_it_is(text: str) -> None:
 
 
 @given(texts)
-def test_nothing_is_changed_twice(text: str) -> None:
-    once = without_cues(text, CAST)
-    assert without_cues(once, CAST) == once
-
-
-@given(texts)
 def test_only_backslashes_are_added(text: str) -> None:
     assert without_cues(text, CAST).replace("\\", "") == text.replace("\\", "")
 
@@ -124,11 +114,6 @@ def test_no_run_of_marks_on_letters_takes_longer_than_its_length() -> None:
 @pytest.mark.parametrize("name", NAMES_THAT_ARE_MARKS)
 def test_a_name_that_is_a_mark_is_known(name: str) -> None:
     assert is_mark(name)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_any_other_name_is_none(name: str) -> None:
-    assert not is_mark(name)
 
 
 @pytest.mark.parametrize("mark", TAGS)

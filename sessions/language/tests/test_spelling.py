@@ -5,12 +5,10 @@
 import unicodedata
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions.language.spelling import Respelt, even_spelling, plain_spelling
-from sessions.language.stop_words import STOP_WORDS
-from sessions.language.words import terms_of
 
 # Letters with marks of every kind, together and apart, and what nobody sees.
 MARKED = st.text(
@@ -71,13 +69,6 @@ def test_marks_that_make_another_letter_stay(letters: str) -> None:
         assert spelt == unicodedata.normalize("NFC", letters)
 
 
-@given(MARKED)
-def test_a_plain_spelling_stays_as_it_is(text: str) -> None:
-    plain = plain_spelling(text)
-    assert plain_spelling(plain) == plain
-    assert plain_spelling(even_spelling(text)) == plain
-
-
 @given(st.lists(MARKED, max_size=4))
 def test_each_part_of_a_spelling_is_found_in_the_text(texts: list[str]) -> None:
     text = " ".join(texts)
@@ -96,14 +87,3 @@ def test_a_text_stands_where_its_spelling_says(before: str, after: str) -> None:
     at = respelt.text.rindex(" zoe hides ") + 1
     start, end = respelt.place(at, at + 3)
     assert text[start:end] == "Zoë"
-
-
-LETTERS = "aábcçdeéèêfghiíklmnñoóôõprstuúüvzłøœæßđİıışğ"
-
-
-@given(st.sampled_from([*STOP_WORDS]), st.text(st.sampled_from(LETTERS), max_size=12))
-def test_a_word_is_found_with_its_marks_and_without(language: str, word: str) -> None:
-    marked, plain = terms_of(word, language), terms_of(plain_spelling(word), language)
-    # Without its marks, a word may be one that says nothing, such as "La" for "Lä".
-    assume(marked and plain)
-    assert set(marked) & set(plain)

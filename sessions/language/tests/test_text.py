@@ -10,7 +10,6 @@ from sessions.language.text import (
     clean_name,
     clean_text,
     is_blank,
-    removed_by_tidying,
     scrub_reply,
     tidied,
     why_no_name,
@@ -120,13 +119,6 @@ def test_what_is_clean_stays_as_it_is_at_every_door(text: str) -> None:
 
 
 @given(SIGNS)
-def test_a_replacement_moves_no_other_character(text: str) -> None:
-    replaced = with_replacements(text)
-    assert len(replaced) == len(text)
-    assert all(new in (old, "\ufffd") for old, new in zip(text, replaced, strict=True))
-
-
-@given(SIGNS)
 def test_a_name_is_refused_or_the_same_at_every_door(text: str) -> None:
     try:
         name = clean_name(text, limit=60, label="x")
@@ -135,12 +127,3 @@ def test_a_name_is_refused_or_the_same_at_every_door(text: str) -> None:
     else:
         assert clean_name(name, limit=60, label="x") == name == " ".join(name.split())
         assert not name or not is_blank(name)
-
-
-@given(SIGNS, st.integers(0, 12))
-def test_a_place_moves_by_what_is_removed_before_it(text: str, place: int) -> None:
-    removed = removed_by_tidying(text)
-    assert len(tidied(text)) == len(text) - len(removed)
-    # Behind the blanks with which the text begins, the beginning alone is tidied in the same way.
-    if place >= len(text) - len(text.lstrip(" \t\n\r\x0b\x0c\x85\u2028\u2029\ufeff")):
-        assert len(tidied(text[:place])) == len(text[:place]) - sum(at < place for at in removed)

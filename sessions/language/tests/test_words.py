@@ -1,12 +1,10 @@
 """Tests of the words of a text, and of the terms by which it is found."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions.language.words import beginning_of, count_words, language_of, terms_of, words_of
+from sessions.language.words import beginning_of, count_words, terms_of
 
 
 def share(question: str, text: str, language: str = "english") -> set[str]:
@@ -46,43 +44,9 @@ def test_words_that_every_text_has_are_no_terms(text: str, language: str) -> Non
     assert len(terms_of(text, language)) <= 1
 
 
-def test_a_mark_of_a_query_language_is_no_term() -> None:
-    assert terms_of('"lamp" -lamp +lamp lamp* (lamp) %lamp_ \\lamp') == ["lamp"] * 7
-    assert terms_of("AND OR NOT NEAR") == ["near"]
-    assert terms_of("…!?*\x00") == []
-
-
-def test_scripts_side_by_side_are_read_apart() -> None:
-    assert words_of("AI技術者とmap") == ["ai", "技術", "術者", "者と", "map"]
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("The lamp is out, and nobody knows why it was lit.", "english"),
-        ("Die Lampe ist aus, und niemand weiß, warum sie brannte.", "german"),
-        ("La lampe est dans la tour avec les clefs.", "french"),
-        ("La lámpara está en la torre con los hombres.", "spanish"),
-        ("Ja.", ""),
-        ("灯台の鍵", ""),
-        ("", ""),
-    ],
-)
-def test_a_text_shows_its_language(text: str, language: str) -> None:
-    assert language_of([text]) == language
-
-
 def test_a_word_without_end_is_cut_in_the_same_way_everywhere() -> None:
     assert terms_of("x" * 100_000) == terms_of("x" * 90_000)
     assert len(terms_of("x" * 100_000)[0]) == 40
-
-
-def test_threads_read_at_the_same_time_as_one_does_alone() -> None:
-    text = " ".join(f"{stem}{number}ings" for number in range(300) for stem in ("walk", "boat"))
-    alone = terms_of(text)
-    with ThreadPoolExecutor(4) as threads:
-        again = list(threads.map(lambda at: terms_of(f"{text} {at}ness")[:-1], range(8)))
-    assert again == [alone] * 8
 
 
 @pytest.mark.parametrize(
@@ -134,17 +98,6 @@ def test_a_beginning_ends_after_a_word(text: str, limit: int, beginning: str) ->
 
 _MIXED = st.text("ab 1'-_—.。…灯山ハなมาี်မខ្ន민수עִאי🙂\n\u200b", max_size=40)
 _ANY_SCRIPT = _MIXED | st.text(max_size=40)
-
-
-@given(_ANY_SCRIPT, _ANY_SCRIPT)
-def test_two_paragraphs_have_the_words_of_one_and_of_the_other(one: str, other: str) -> None:
-    assert count_words(f"{one}\n\n{other}") == count_words(one) + count_words(other)
-
-
-@given(_MIXED)
-def test_a_text_has_words_if_it_has_letters_or_digits(text: str) -> None:
-    assert bool(count_words(text)) == any(map(str.isalnum, text))
-    assert count_words(text) <= len(text)
 
 
 @given(_ANY_SCRIPT, st.integers(1, 60))

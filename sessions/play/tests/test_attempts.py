@@ -4,7 +4,6 @@ stores no second attempt.
 A chapter has at most one turn in flight.
 """
 
-import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from django.utils import timezone
 
 from sessions.chapter.access import get_chapter
-from sessions.chapter.chapters import choose_panel
 from sessions.exceptions import (
     InvalidInput,
     KeyReused,
@@ -34,7 +32,7 @@ from sessions.play.breaking import (
     set_broken_aside,
     stop_attempt,
 )
-from sessions.play.committing import commit_attempt, edit_reply
+from sessions.play.committing import commit_attempt
 from sessions.record.chosen_events import chosen_events
 from sessions.tests.factories import add_prompts, make_active_chapter, make_cast, make_chapter
 
@@ -83,14 +81,6 @@ def test_the_panel_goes_to_the_next_higher_slot_and_wraps_round(
     assert chapter.next_agent_slot == follows
 
 
-def test_a_panel_that_was_chosen_during_the_reply_stays(chapter: Session) -> None:
-    attempt = send(chapter, slot=1)
-    choose_panel(chapter.pk, 3)
-    commit_attempt(attempt, "Yes.")
-    chapter.refresh_from_db()
-    assert chapter.next_agent_slot == 3
-
-
 def test_a_failed_turn_moves_nothing_and_keeps_words_and_text(chapter: Session) -> None:
     attempt = send(chapter)
     fail_attempt(attempt, error="No answer.", partial_text="I st")
@@ -103,13 +93,6 @@ def test_a_failed_turn_moves_nothing_and_keeps_words_and_text(chapter: Session) 
         "No answer.",
     )
     assert broken_attempt(chapter) == attempt
-
-
-def test_the_same_submission_in_flight_is_refused(chapter: Session) -> None:
-    send(chapter)
-    with pytest.raises(TurnInFlight):
-        send(chapter)
-    assert chapter.attempts.count() == 1
 
 
 def test_a_second_submission_in_flight_is_refused_and_leaves_no_row(chapter: Session) -> None:
@@ -152,15 +135,6 @@ class TestSentAgain:
         with pytest.raises(InvalidInput, match="by now"):
             open_prompt(chapter.pk, submission_key="other", answers=refuse, **sent)
 
-    def test_a_reroll_that_its_mode_would_refuse_now(self, chapter: Session) -> None:
-        add_prompts(chapter, 1)
-        first = open_reroll(chapter.pk, submission_key="r", actor=3).attempt
-        commit_attempt(first, "No.")
-        again = open_reroll(chapter.pk, submission_key="r", actor=3, answers=refuse)
-        assert (again.attempt.pk, again.must_run) == (first.pk, False)
-        with pytest.raises(InvalidInput, match="by now"):
-            open_reroll(chapter.pk, submission_key="s", actor=3, answers=refuse)
-
     def test_who_acted_alone_and_is_not_addressed_by_the_user(self, chapter: Session) -> None:
         first = open_prompt(
             chapter.pk,
@@ -178,15 +152,6 @@ class TestSentAgain:
             answers=lambda _chapter, _actor: Writer(None, "explorer.narrator"),
         )
         assert (again.attempt.pk, again.attempt.agent) == (first.pk, "explorer.keeper")
-
-    def test_a_mode_that_has_another_one_answer_is_asked_who(self, chapter: Session) -> None:
-        def narrates(_chapter: Session, _actor: int | None) -> Writer:
-            return Writer(None, "explorer.narrator")
-
-        sent: dict[str, Any] = {"actor": 1, "words": "I look.", "answers": narrates}
-        first = open_prompt(chapter.pk, submission_key="k", **sent).attempt
-        commit_attempt(first, "A door.")
-        assert open_prompt(chapter.pk, submission_key="k", **sent).attempt == first
 
     def test_an_actor_whom_the_mode_chose_by_a_world_that_has_moved_on(
         self, chapter: Session
@@ -365,11 +330,6 @@ def test_bad_words_are_refused_and_nothing_is_stored(
     assert not chapter.attempts.exists()
 
 
-def test_the_cap_counts_code_points_and_a_line_break_as_one(chapter: Session) -> None:
-    text = "\N{GRINNING FACE}" * 4_998 + "\r\n" + "x"
-    assert len(send(chapter, text).words) == 5_000
-
-
 def test_a_slot_that_is_not_in_the_chapter_is_refused(chapter: Session) -> None:
     with pytest.raises(InvalidInput):
         send(chapter, slot=4)
@@ -380,13 +340,6 @@ def test_prompts_are_refused_outside_play(state: State) -> None:
     chapter = make_chapter(state=state)
     with pytest.raises(UnknownChapter if state is State.IMPORTING else WrongState):
         send(chapter)
-
-
-def test_prompting_goes_on_while_memory_is_written() -> None:
-    chapter = make_active_chapter(state=State.SUMMARIZING)
-    commit_attempt(send(chapter), "Yes.")
-    chapter.refresh_from_db()
-    assert (chapter.prompt_index, chapter.state) == (1, State.SUMMARIZING)
 
 
 def test_prompts_are_refused_while_the_chapter_is_ending() -> None:
@@ -404,21 +357,6 @@ def test_a_reroll_is_another_attempt_at_the_same_turn(chapter: Session) -> None:
     ]
     turn = chapter.turns.get(number=2)
     assert (turn.chosen, turn.attempts.count(), chapter.prompt_index) == (attempt, 2, 2)
-
-
-def test_a_reroll_may_say_other_words_to_another_character(chapter: Session) -> None:
-    add_prompts(chapter, 1)
-    attempt = open_reroll(
-        chapter.pk, submission_key="r", words="The ice holds.", actor=3, witnesses=[1]
-    ).attempt
-    commit_attempt(attempt, "I walk on it.")
-    chapter.refresh_from_db()
-    words, reply = chosen_events(chapter)
-    assert (words.text, reply.agent_slot) == ("The ice holds.", 3)
-    # The character who answers is a witness, even if the prompt does not name this character as
-    # one.
-    assert words.witnesses == reply.witnesses == [1, 3]
-    assert chapter.next_agent_slot == 1
 
 
 def test_a_reroll_is_possible_after_memory_covers_its_turn(chapter: Session) -> None:
@@ -455,14 +393,6 @@ def test_without_witnesses_everybody_who_is_there_perceives_it(chapter: Session)
     assert [event.witnesses for event in chapter.events.all()] == [[1, 2, 3], [1, 2, 3]]
 
 
-def test_a_key_belongs_to_one_kind_of_attempt(chapter: Session) -> None:
-    add_prompts(chapter, 1)
-    fail_attempt(send(chapter), error="No answer.", partial_text="")
-    with pytest.raises(InvalidInput):
-        open_reroll(chapter.pk, submission_key="k")
-    assert broken_attempt(chapter).words == "The door opens."
-
-
 def test_a_reroll_needs_a_reply(chapter: Session) -> None:
     with pytest.raises(WrongState):
         open_reroll(chapter.pk, submission_key="r")
@@ -478,11 +408,6 @@ def test_a_commit_for_a_chapter_that_was_reset_writes_nothing(chapter: Session) 
 def test_a_reply_is_stored_word_for_word_without_what_no_database_takes(chapter: Session) -> None:
     commit_attempt(send(chapter), " a\x00b\ud800c \n")
     assert chapter.events.latest("position").text == " a\ufffdb\ufffdc \n"
-
-
-def test_an_unknown_chapter_is_said_so() -> None:
-    with pytest.raises(Exception, match="no such chapter"):
-        open_prompt(uuid.uuid4(), actor=1, words="x", submission_key="k")
 
 
 class TestWithoutAnActor:
@@ -507,10 +432,3 @@ class TestWithoutAnActor:
         assert (chapter.prompt_index, chapter.next_agent_slot) == (1, 1)
         reply = narrated.events.get(role=Event.Role.AGENT)
         assert (reply.agent_slot, reply.witnesses) == (None, [2])
-
-    def test_another_attempt_is_by_the_same_agent(self, narrated: Attempt) -> None:
-        again = open_reroll(narrated.session_id, submission_key="r").attempt
-        assert (again.actor, again.agent) == (None, "explorer.narrator")
-        assert commit_attempt(again, "It is locked.")
-        edit = edit_reply(narrated.session_id, 1, "It is open.")
-        assert (edit.actor, edit.agent) == (None, "explorer.narrator")

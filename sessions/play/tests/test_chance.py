@@ -24,14 +24,6 @@ def test_another_attempt_at_a_turn_has_the_same_luck(
     assert draws(seed, number, name) == draws(seed, number, name)
 
 
-def test_one_more_draw_shifts_no_other() -> None:
-    chapter = Session(seed=SEED)
-    weather = chance(chapter, 3, "weather").random()
-    dice = chance(chapter, 3, "dice")
-    dice.random(), dice.random()
-    assert chance(chapter, 3, "weather").random() == weather
-
-
 def test_seed_turn_and_name_each_make_another_luck() -> None:
     drawn = [
         draws(SEED, 3, "dice"),

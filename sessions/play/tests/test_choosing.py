@@ -10,16 +10,14 @@ from sessions.exceptions import (
     KeyReused,
     TooLong,
     TurnInFlight,
-    UnknownTurn,
     WrongState,
 )
-from sessions.limits import MAX_ATTEMPTS_OF_A_TURN
 from sessions.models import Attempt, Session, State
 from sessions.play.attempts import open_prompt, open_reroll, open_trial
 from sessions.play.breaking import fail_attempt
 from sessions.play.committing import choose_attempt, commit_attempt, edit_reply, reply_of
 from sessions.record.chosen_events import attempts_at, chosen_events
-from sessions.tests.factories import add_attempt, add_prompts, add_reply, make_active_chapter
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
 from testing.refusals import ANOTHER_WAS_CHOSEN, PLAY_HAS_GONE_ON
 
 pytestmark = pytest.mark.django_db
@@ -83,23 +81,6 @@ def test_only_the_latest_turn_can_change(chapter: Session) -> None:
         edit_reply(chapter.pk, 2, "Another text.")
 
 
-def test_what_is_no_attempt_at_this_turn_is_not_found(chapter: Session) -> None:
-    other = make_active_chapter()
-    add_prompts(other, 2)
-    broken = add_attempt(
-        chapter, turn=chapter.turns.get(number=2), status=Attempt.Status.FAILED, kind="reroll"
-    )
-    for number, attempt in (
-        (2, first_at(other, 2).pk),
-        (2, first_at(chapter, 1).pk),
-        (2, broken.pk),
-        (2, uuid.uuid4()),
-        (3, first_at(chapter, 2).pk),
-    ):
-        with pytest.raises(UnknownTurn):
-            choose_attempt(chapter.pk, number, attempt)
-
-
 @pytest.mark.parametrize(("panel", "then"), [(3, 2), (1, 1)])
 def test_the_panel_follows_the_chosen_attempt_unless_another_was_chosen(
     panel: int, then: int
@@ -137,22 +118,6 @@ def test_an_edit_of_a_reply_that_is_no_longer_chosen_is_refused(chapter: Session
     assert chapter.turns.get(number=2).chosen == other
 
 
-def test_an_edit_under_the_key_of_another_turns_edit_is_refused(chapter: Session) -> None:
-    edit_reply(chapter.pk, 2, "By hand.", submission_key="e")
-    add_prompts(chapter, 1)
-    with pytest.raises(KeyReused):
-        edit_reply(chapter.pk, 3, "By hand.", submission_key="e")
-    assert chapter.turns.get(number=3).attempts.count() == 1
-
-
-def test_a_turn_takes_no_edit_beyond_its_fifty_attempts(chapter: Session) -> None:
-    for _ in range(MAX_ATTEMPTS_OF_A_TURN - 2):
-        add_reply(chapter, 2, "Again.", is_chosen=False)
-    with pytest.raises(WrongState, match="50 replies"):
-        edit_reply(chapter.pk, 2, "By hand.")
-    assert chapter.turns.get(number=2).attempts.count() == MAX_ATTEMPTS_OF_A_TURN
-
-
 def test_an_edit_that_is_sent_again_is_the_same(chapter: Session) -> None:
     edit = edit_reply(chapter.pk, 2, "By hand.", submission_key="e")
     assert edit_reply(chapter.pk, 2, "By hand.", submission_key="e") == edit
@@ -186,16 +151,6 @@ def test_a_trial_runs_beside_play_and_is_committed_unchosen(chapter: Session) ->
     # The trial cannot be chosen, because the next turn had begun before the trial ended.
     with pytest.raises(WrongState):
         choose_attempt(chapter.pk, 2, trial.pk)
-
-
-def test_a_trial_sets_no_broken_attempt_aside(chapter: Session) -> None:
-    broken = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
-    fail_attempt(broken, error="No answer.", partial_text="I g")
-    source = chapter.turns.get(number=2).chosen
-    trial = open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t").attempt
-    assert commit_attempt(trial, "Another way.")
-    again = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
-    assert (again.attempt.pk, again.must_run) == (broken.pk, True)
 
 
 def test_trials_and_edits_are_perceived_by_those_who_perceived_their_source(

@@ -6,10 +6,10 @@ import pytest
 
 from sessions.models import THOUGHT, Attempt, Event, Session
 from sessions.play.attempts import open_prompt, open_reroll
-from sessions.play.committing import choose_attempt, commit_attempt, edit_reply, reply_of
+from sessions.play.committing import choose_attempt, commit_attempt, edit_reply
 from sessions.play.events import NewEvent
 from sessions.record.chosen_events import chosen_events, other_events
-from sessions.record.transcript import chosen_entries, read_prompts, read_transcript
+from sessions.record.transcript import read_prompts, read_transcript
 from sessions.tests.factories import add_attempt, make_active_chapter
 
 pytestmark = pytest.mark.django_db
@@ -65,16 +65,6 @@ class TestAnOutcome:
         assert witnesses == [[1], [1, 2], [3], [1, 3], [1, 2]]
         assert chapter.differs_by_reader
 
-    def test_a_reply_is_said_by_the_one_who_answers(self, chapter: Session) -> None:
-        attempt = play(chapter, "I wait.")
-        reply = reply_of(attempt)
-        assert (reply.agent_slot, reply.kind, reply.witnesses) == (1, "said", [1, 2, 3])
-        assert not chapter.differs_by_reader
-
-    def test_what_was_said_last_is_no_thought(self, chapter: Session) -> None:
-        attempt = play(chapter, [*OUTCOME, NewEvent("He lies.", 2, kind=THOUGHT)])
-        assert reply_of(attempt).text == "Only me."
-
     def test_an_edit_keeps_all_but_what_was_said_last(self, chapter: Session) -> None:
         play(chapter)
         edit = edit_reply(chapter.pk, 1, "Nobody.")
@@ -109,23 +99,6 @@ class TestATurnWithoutWords:
         assert read_transcript(chapter).plain_text == told
         assert read_transcript(chapter, limit=None).plain_text == told
         assert read_prompts(chapter, 1, 3).plain_text == told
-
-    def test_the_window_counts_the_number(self, chapter: Session) -> None:
-        without_words(chapter)
-        whole = read_transcript(chapter)
-        for limit in range(40, 300, 7):
-            transcript = read_transcript(chapter, limit=limit)
-            assert transcript.char_count <= limit or len(transcript.entries) == 1
-        assert whole.entries[0].rendered == "1)"
-
-    def test_who_did_not_perceive_the_words_sees_the_number(self, chapter: Session) -> None:
-        play(chapter, OUTCOME, witnesses=[1])
-        entries = chosen_entries(chapter, perceived=lambda witnesses: 3 in witnesses)
-        assert [one.rendered for one in entries] == ["1)", "A shadow passes."]
-
-    def test_an_attempt_of_which_nothing_is_left_is_refused(self, chapter: Session) -> None:
-        with pytest.raises(AssertionError):
-            without_words(chapter, [])
 
 
 class TestThoughts:

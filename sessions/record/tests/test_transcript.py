@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions.models import Attempt
-from sessions.play.attempts import open_reroll
-from sessions.play.committing import commit_attempt, edit_reply
+from sessions.play.committing import edit_reply
 from sessions.record.transcript import (
     BOUNDARY_ABOVE_NOTE,
     DASHED_LINE,
@@ -50,21 +49,6 @@ def test_the_chosen_attempt_is_shown_and_all_replies_where_they_are_asked_for() 
 
 
 @pytest.mark.django_db
-def test_words_that_differ_are_shown_with_all_replies() -> None:
-    chapter = make_active_chapter()
-    add_prompts(chapter, 1)
-    reroll = open_reroll(chapter.pk, submission_key="r", words="The ice holds.").attempt
-    commit_attempt(reroll, "I walk.")
-    every = read_transcript(chapter, with_all_replies=True)
-    assert [(entry.rendered, entry.is_chosen) for entry in every.entries] == [
-        ("1) beat 1", False),
-        ("Agent Red: reply 1", False),
-        ("1) The ice holds.", True),
-        ("Agent Red: I walk.", True),
-    ]
-
-
-@pytest.mark.django_db
 def test_a_reply_says_how_it_was_made() -> None:
     chapter = make_active_chapter()
     add_prompts(chapter, 1)
@@ -90,18 +74,6 @@ def test_one_dashed_line_stands_after_the_last_summarised_prompt() -> None:
     text = read_transcript(chapter).plain_text
     assert text.count(DASHED_LINE) == 1
     assert f"reply 7\n\n{DASHED_LINE}\n\n8) beat 8" in text
-
-
-@pytest.mark.django_db
-def test_no_line_before_the_first_summary() -> None:
-    chapter = make_active_chapter()
-    add_prompts(chapter, 3)
-    assert DASHED_LINE not in read_transcript(chapter).plain_text
-
-
-@pytest.mark.django_db
-def test_an_empty_transcript_counts_nothing() -> None:
-    assert read_transcript(make_active_chapter()).char_count == 0
 
 
 @pytest.mark.django_db
@@ -154,13 +126,6 @@ def test_the_window_is_a_whole_end_of_the_transcript_within_its_limit(
         DASHED_LINE in entry.rendered for entry in shown
     )
     assert window.before_boundary + window.after_boundary == window.entries
-
-
-def test_one_entry_larger_than_the_window_shows_its_end() -> None:
-    window = window_entries([Entry(1, "agent", "Agent Red: ", "x" * 900 + "END")], 0, 500)
-    assert window.is_truncated
-    assert window.char_count <= 500
-    assert window.plain_text.endswith("END")
 
 
 class ReadingTheWindow(TestCase):

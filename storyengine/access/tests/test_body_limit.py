@@ -15,7 +15,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
 from sessions.tests.factories import make_chapter
 from storyengine.access import body_limit
@@ -101,22 +100,11 @@ class TestEverythingElse:
         chapter.refresh_from_db()
         assert chapter.agent_texts("identity_text")[str(MAX_AGENTS)] == text
 
-    def test_the_longest_layer_to_try_fits(self) -> None:
-        size = len(urlencode({"text": WIDE * LAYER_CHAR_LIMIT}))
-        assert size < LARGEST_FORM
-
 
 @pytest.mark.parametrize("declared", ["100000000000", "9" * 5_000])
 def test_what_says_that_it_is_endless_is_not_read_at_all(declared: str) -> None:
     endless = Exchange(10**9, declared=declared)
     assert (endless.status, endless.left) == (413, 10**9)
-
-
-def test_what_turns_out_to_be_endless_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_limit, "_THROWN_AWAY", 30_000_000)
-    endless = Exchange(10**9)
-    assert endless.status == 413
-    assert endless.left > 9 * 10**8
 
 
 def test_the_answer_is_in_the_form_of_who_asked() -> None:
@@ -184,9 +172,6 @@ class TestTooSlow:
 
         assert Dripping(1_000_000).status == status
 
-    def test_a_refusal_waits_no_longer_for_the_rest(self) -> None:
-        assert Exchange(50_000_000, declared="50000000", stops_after=200_000).status == 413
-
     def test_it_leaves_a_line(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level("INFO"):
             Exchange(500_000, stops_after=0)
@@ -210,10 +195,6 @@ def test_what_is_open_to_strangers_takes_little(path: str) -> None:
     assert large.status == 413
     longest = urlencode({"password": WIDE * 1_000, "next": "/" + "x" * 1_000, "token": "x" * 64})
     assert len(longest) < LARGEST_OF_STRANGERS
-
-
-def test_what_is_no_request_passes() -> None:
-    assert Exchange(0, kind="lifespan").answer == [{"type": "lifespan"}]
 
 
 @pytest.mark.django_db

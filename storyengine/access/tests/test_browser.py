@@ -6,8 +6,6 @@ import pytest
 from asgiref.sync import SyncToAsync, async_to_sync
 from django.test import AsyncClient
 
-from agents.models import ProviderConsent
-
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_password")]
 
 
@@ -23,11 +21,6 @@ def hops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(SyncToAsync, "__call__", note)
     return names
-
-
-def test_no_middleware_changes_threads(async_client: AsyncClient, hops: list[str]) -> None:
-    assert async_to_sync(async_client.get)("/healthz").status_code == 200
-    assert [name for name in hops if "iddleware" in name or "process_" in name] == []
 
 
 def test_a_session_that_changed_is_stored(
@@ -50,16 +43,3 @@ def test_a_form_with_its_token_is_accepted() -> None:
     token = client.cookies["storyengine_csrf"].value
     response = async_to_sync(client.post)("/chapters/new", {"csrfmiddlewaretoken": token})
     assert response.status_code == 302
-
-
-def test_pages_may_not_be_framed(async_client: AsyncClient) -> None:
-    assert async_to_sync(async_client.get)("/")["X-Frame-Options"] == "DENY"
-
-
-def test_a_message_reaches_the_next_page(async_client: AsyncClient) -> None:
-    """The page after a deletion in the admin shows the admin's message about the deletion."""
-    ProviderConsent.objects.create(host="llm.example")
-    response: Any = async_to_sync(async_client.post)(
-        "/admin/agents/providerconsent/llm.example/delete/", {"post": "yes"}, follow=True
-    )
-    assert "was deleted successfully" in response.content.decode()

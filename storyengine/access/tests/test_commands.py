@@ -13,7 +13,6 @@ from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from agents.calling.servers.changing import choose_models
 from agents.flows.beginning.locking import request_lock
 from agents.llm.embedded.status import is_coming, is_ready, read_embedded_server
 from agents.models import EmbeddedServer, Job
@@ -61,28 +60,6 @@ class TestPrepare:
         chapter.refresh_from_db()
         assert (job.status, job.attempts) == (Job.Status.QUEUED, 0)
         assert chapter.state == State.LOCKING
-
-    def test_no_model_is_announced_that_is_not_run_here(self, settings: Settings) -> None:
-        settings.LLM = "openai"
-        call_command("prepare")
-        assert not EmbeddedServer.objects.exists()
-
-    def test_the_model_is_started_too_once_an_agent_uses_it(
-        self, settings: Settings, free_port: int
-    ) -> None:
-        settings.LLM, settings.CELERY_BROKER_URL = "openai", "filesystem://localhost"
-        choose_models({"AGENT_9": ("embedded", "")})
-        assert call_command("prepare") == f"--port {free_port} web worker model"
-        assert is_coming(read_embedded_server())
-        choose_models({"AGENT_9": None})
-        assert call_command("prepare") == f"--port {free_port} web worker"
-
-    def test_the_tables_are_brought_up_to_date(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        done = []
-        command = "storyengine.operations.management.commands.prepare.call_command"
-        monkeypatch.setattr(command, lambda name, **kwargs: done.append(name))
-        call_command("prepare")
-        assert done == ["migrate"]
 
     def test_a_taken_port_ends_it(self, free_port: int) -> None:
         (listener,) = open_listeners()

@@ -1,15 +1,10 @@
 """Tests of how many connections may be open, and how long a client may take to send a request."""
 
 import logging
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from storyengine.access import connections
-from storyengine.access.connections import Connections, raise_file_limit
-from storyengine.access.log_format import OnceAMinute
 from storyengine.access.tests.serving import (
     HALF,
     PATIENCE,
@@ -105,16 +100,6 @@ class TestTooMany:
         waiting[-1].sendall(b"\r\n")
         assert is_answered(waiting[-1])
 
-    def test_many_are_told_of_in_one_line(
-        self, serve: Serve, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        _, visitors = serve(most=10)
-        with caplog.at_level(logging.WARNING, logger=connections.logger.name):
-            waiting = [visitors.send(HALF) for _ in range(40)]
-            for gone in waiting[:30]:
-                assert read_until(gone) == b""
-        assert len(caplog.records) == 1
-
     def test_what_is_being_answered_does_not(self, serve: Serve) -> None:
         served, visitors = serve(most=1)
         stream = visitors.send(STREAM)
@@ -123,25 +108,6 @@ class TestTooMany:
         served.may_end.set()
         assert is_answered(stream)
 
-    def test_refusals_fill_no_log(
-        self, serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """uvicorn reports each refusal, but the log gets only the first line of each kind in a
-        minute."""
-        logger = logging.getLogger("uvicorn.error")
-        # The filters are new, so that no line of another test counts as an earlier line.
-        monkeypatch.setattr(logger, "filters", [OnceAMinute() for _ in logger.filters])
-        served, visitors = serve(most=1)
-        visitors.send(STREAM)
-        assert served.is_streaming.wait(PATIENCE)
-        for _ in range(5):
-            assert read_until(visitors.send(WHOLE)).startswith(b"HTTP/1.1 503 ")
-            assert read_until(visitors.send(b"nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
-        assert [record.message for record in caplog.records] == [
-            "Exceeded concurrency limit.",
-            "Invalid HTTP request received.",
-        ]
-
     def test_an_unfinished_body_does(self, serve: Serve) -> None:
         served, visitors = serve(most=2)
         parked = visitors.send(HALF + b"Content-Length: 9\r\n\r\nx")
@@ -149,25 +115,3 @@ class TestTooMany:
         for _ in range(2):
             assert is_answered(visitors.send(WHOLE))
         assert b"ended" not in read_until(parked)
-
-
-@contextmanager
-def file_limit(soft: int) -> Iterator[int]:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
-    try:
-        yield before[1]
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-def test_the_limit_of_open_files_is_raised_as_far_as_it_is_of_use() -> None:
-    with file_limit(512) as hard:
-        files = raise_file_limit()
-        assert files == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        assert files == (4_096 if hard == resource.RLIM_INFINITY else min(hard, 4_096))
-
-
-@pytest.mark.parametrize(("files", "most"), [(256, 128), (1_024, 512), (4_096, 1_000)])
-def test_half_of_them_are_for_connections(files: int, most: int) -> None:
-    assert Connections.for_files(files).most == most

@@ -76,18 +76,6 @@ def has_ipv6() -> bool:
     return True
 
 
-def test_one_address_of_several_is_said_plainly(settings: Settings, free_port: int) -> None:
-    settings.PASSWORD, settings.HOST = "secret", "192.0.2.7"
-    assert describe_address() == f"http://192.0.2.7:{free_port} (on this address alone)"
-    assert is_beyond_loopback()
-
-
-def test_an_address_of_another_machine_is_said_plainly(settings: Settings, free_port: int) -> None:
-    settings.PASSWORD, settings.HOST = "secret", "192.0.2.7"
-    with pytest.raises(CannotListen, match=r"no address 192\.0\.2\.7\. Set STORYENGINE_HOST"):
-        open_listeners()
-
-
 def test_a_taken_port_is_said_plainly(settings: Settings, free_port: int) -> None:
     with opened() as (listener,):
         listener.listen()

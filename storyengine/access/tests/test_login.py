@@ -12,7 +12,6 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.cache import cache
 from django.db import connections
-from django.db.models import F
 from django.test import AsyncClient, Client, RequestFactory
 
 from storyengine.access import views
@@ -59,13 +58,6 @@ class TestLogin:
         response = client.post("/login", {"password": password, "next": wanted})
         assert response["Location"] == "/"
 
-    @pytest.mark.parametrize("wanted", ["play", "log-out", "\ufffd", "?page=2"])
-    def test_what_is_no_whole_address_is_no_error(
-        self, client: Client, password: str, wanted: str
-    ) -> None:
-        response = client.post("/login", {"password": password, "next": wanted})
-        assert response.status_code == 302
-
     def test_the_session_gets_a_new_key(self, client: Client, password: str) -> None:
         """An attacker may have put a session of his own into the browser. The login replaces and
         deletes this session."""
@@ -98,13 +90,6 @@ class TestLogin:
         for _ in range(TRIES + 5):
             client.post("/login", {"password": "guess"})
         assert len(looked_at) == TRIES
-
-    def test_the_pause_ends(self, client: Client, password: str) -> None:
-        for _ in range(TRIES):
-            client.post("/login", {"password": "guess"})
-        assert client.post("/login", {"password": password}).status_code == 429
-        AccessAttempt.objects.update(attempt_time=F("attempt_time") - settings.AXES_COOLOFF_TIME)
-        assert client.post("/login", {"password": password}).status_code == 302
 
     def test_another_browser_or_process_does_not_end_it(
         self, client: Client, password: str
@@ -177,10 +162,6 @@ class TestLogin:
             other = Client(REMOTE_ADDR="192.0.2.7")
             assert other.post("/login", {"password": password}).status_code == 302
         assert client.post("/login", {"password": password}).status_code == 302
-
-    def test_right_passwords_do_not_count(self, client: Client, password: str) -> None:
-        for _ in range(TRIES + 1):
-            assert client.post("/login", {"password": password}).status_code == 302
 
     def test_a_right_one_forgives_the_wrong_ones(self, client: Client, password: str) -> None:
         for _ in range(2):

@@ -46,17 +46,9 @@ class TestWithoutPassword:
         assert client.get("/admin/").status_code == 200
         assert User.objects.get().username == "gm"
 
-    def test_a_second_visit_makes_no_second_account(self, client: Client) -> None:
-        client.get("/admin/")
-        client.get("/admin/")
-        assert User.objects.count() == 1
-
     def test_the_admin_opens_under_asgi(self, async_client: AsyncClient) -> None:
         response = async_to_sync(async_client.get)("/admin/")
         assert response.status_code == 200
-
-    def test_the_login_page_leads_on(self, client: Client) -> None:
-        assert client.get("/login?next=/admin/")["Location"] == "/admin/"
 
     @pytest.mark.parametrize("host", ["evil.example", "192.168.1.7:8000", "localhost.evil.example"])
     @pytest.mark.parametrize("path", ["/", "/healthz", "/api/openapi.json", "/no-such-page"])
@@ -115,11 +107,6 @@ class TestWithPassword:
         assert client.post("/login", {"password": password}).status_code == 403
         assert client.post("/login", {"password": "a new one"}).status_code == 302
 
-    def test_hosts_can_be_named(self, client: Client, password: str, settings: Settings) -> None:
-        settings.ALLOWED_HOSTS = ["story.example.org"]
-        assert client.get("/login", headers={"Host": "story.example.org"}).status_code == 200
-        assert client.get("/login", headers={"Host": "evil.example"}).status_code == 400
-
 
 class TestHealthz:
     def test_it_answers(self, client: Client) -> None:
@@ -142,6 +129,3 @@ class TestHealthz:
     @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
     def test_it_is_for_reading_only(self, client: Client, method: str) -> None:
         assert client.generic(method, "/healthz").status_code == 405
-
-    def test_it_answers_head(self, client: Client) -> None:
-        assert client.head("/healthz").status_code == 200

@@ -11,11 +11,8 @@ from django.test import Client
 from django.urls import path
 from django.utils.module_loading import import_string
 from pytest_django import Settings
-from redis.exceptions import RedisError
 
-from agents.llm.embedded.embedded_errors import ServerFailed, WeightsUnavailable
 from storyengine.access.log_format import RedactingFormatter
-from storyengine.stack.backup_errors import BackupError
 
 SECRETS = {
     "SECRET_KEY": "secret-key-of-the-test-0123456789-0123456789-0123456789",
@@ -114,12 +111,6 @@ def test_the_password_in_an_address_is_a_secret(
     assert "[secret]" in line
 
 
-def test_an_address_that_is_none_ends_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CELERY_BROKER_URL", "redis://[::1")
-    record = logging.LogRecord("x", logging.ERROR, "x", 1, "a line", (), None)
-    assert RedactingFormatter().format(record) == "a line"
-
-
 # The words are a constant, because a traceback shows the source line that raises the error. It then
 # shows only the name of the constant.
 OWN_WORDS = "The chapel is cold."
@@ -187,24 +178,3 @@ def test_the_words_of_a_bug_may_be_those_of_a_story(message: str) -> None:
         line = RedactingFormatter().format(record)
         assert OWN_WORDS not in line
         assert "ValueError" in line or message == "it broke"
-
-
-class Telling(Exception):
-    """An error whose message the log shows, because `is_for_the_log` is true."""
-
-    is_for_the_log = True
-
-
-@pytest.mark.parametrize(
-    "kind", [OSError, RedisError, Telling, BackupError, WeightsUnavailable, ServerFailed]
-)
-def test_errors_of_files_and_connections_are_told(kind: type[Exception]) -> None:
-    error = kind(OWN_WORDS)
-    record = logging.LogRecord("x", logging.ERROR, "x", 1, "it broke: %s", (error,), None)
-    assert RedactingFormatter().format(record) == f"it broke: {OWN_WORDS}"
-
-
-def test_a_short_value_does_not_garble_the_log(settings: Settings) -> None:
-    settings.PASSWORD = "abc"
-    record = logging.LogRecord("x", logging.ERROR, "x", 1, "alphabet: abcdef", (), None)
-    assert RedactingFormatter().format(record) == "alphabet: abcdef"

@@ -80,21 +80,6 @@ def test_one_that_was_guessed_among_many_overtakes_none(may_count: Event) -> Non
     assert try_behind(LIMIT, STRANGER, may_count) is Verdict.PAUSED
 
 
-def test_a_few_of_its_address_do_not_matter(may_count: Event) -> None:
-    assert try_behind(LIMIT - 1, STRANGER, may_count) is Verdict.RIGHT
-
-
-def test_what_waited_is_forgotten(may_count: Event) -> None:
-    may_count.set()
-
-    async def play() -> Verdict | None:
-        for _ in range(LIMIT):
-            await atry_token(request_of("a guess", STRANGER))
-        return await atry_token(request_of(TOKEN, STRANGER))
-
-    assert asyncio.run(play()) is Verdict.RIGHT
-
-
 @pytest.mark.django_db
 def test_one_that_comes_with_a_body_is_tried_once(
     password: str, monkeypatch: pytest.MonkeyPatch

@@ -55,21 +55,6 @@ def test_who_reads_nothing_is_let_go(
     assert b"ended" not in read_until(visitor)
 
 
-def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the answer, uvicorn considers this connection closed, but the client may not have read
-    the end of the answer. The system would keep the socket open until the client has read
-    everything. So the server must close the socket."""
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
-    served, visitors = serve()
-    # The sizes differ, so that some answers are a little larger than the system's buffers.
-    for size in range(100_000, 400_000, 20_000):
-        visitors.send(without_another(whole_for(size)))
-    state = served.server.server_state
-    wait_until(lambda: state.total_requests > 0, "the first answer", seconds=PATIENCE)
-    wait_until(lambda: not served.is_at_work, "all answers", seconds=PATIENCE)
-    wait_until(lambda: not len(served.connections), "all to be closed", seconds=PATIENCE)
-
-
 @pytest.mark.parametrize("path", [b"/stream ", b"/stream/of/2000000 "])
 def test_a_stream_that_has_nothing_to_send_goes_on(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, path: bytes
@@ -101,17 +86,6 @@ def test_who_has_read_nothing_for_longest_gives_way(serve: Serve) -> None:
     assert is_answered(visitors.send(WHOLE))
     assert not is_answered(unread[0])
     assert is_answered(unread[1])
-
-
-def test_but_not_before_one_that_waits_without_a_whole_request(serve: Serve) -> None:
-    served, visitors = serve(most=2)
-    unread = visitors.send(LARGE)
-    wait_until(lambda: served.connections.unread == 1, "no reader", seconds=PATIENCE)
-    waiting = visitors.send(b"GET")
-    wait_until(lambda: len(served.connections) == 2, "both to be open", seconds=PATIENCE)
-    assert is_answered(visitors.send(WHOLE))
-    assert read_until(waiting) == b""
-    assert is_answered(unread)
 
 
 class Reader:

@@ -1,11 +1,10 @@
-import uuid
 from typing import Any
 
 import pytest
 
 from agents.tests.replies import turn_delta, world_lock
 from memory.tests.factories import add_delta, add_lock
-from sessions.models import Session, State
+from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 
@@ -47,21 +46,6 @@ class TestNow:
             "replaces": "THREAD-7",
         }
 
-    def test_it_names_the_prompts_from_which_a_fact_comes(self, chapter: Session) -> None:
-        threads = [{"thread": "THREAD-7", "stakes": "a life", "next_likely_trigger": "", "at": [8]}]
-        add_delta(chapter, 8, 8, turn_delta(8, 8, unresolved_threads=threads))
-        [thread] = sections(chapter)["open"]
-        assert (thread["at"], thread["latest"]) == ([8], {"first": 8, "last": 8})
-
-    def test_without_memory_it_is_empty(self) -> None:
-        assert sections(make_active_chapter()) == {}
-
-    def test_an_unknown_chapter_is_a_problem(self) -> None:
-        assert_problem(call("GET", f"/api/session/{uuid.uuid4()}/now"), 404, "unknown-chapter")
-
-    def test_the_chapters_own_document_stays_as_it_was(self, chapter: Session) -> None:
-        assert "memory_now" not in call("GET", address(chapter)).json()
-
 
 class TestCorrection:
     def test_it_is_a_block_that_wins(self, chapter: Session) -> None:
@@ -78,26 +62,6 @@ class TestCorrection:
         assert call("GET", address(chapter)).json()["memory_blocks"][-1] == block
         assert texts(sections(chapter)["canon"]) == ["CANON-0", "The lamp burns."]
         assert texts(sections(chapter)["withdrawn"]) == ["CANON-7"]
-
-    @pytest.mark.parametrize(
-        ("body", "kind"),
-        [
-            ({}, "invalid-input"),
-            ({"canon": "x" * 1001}, "too-long"),
-            ({"canon": 7}, "invalid-input"),
-            ({"fact": "misspelt"}, "invalid-input"),
-        ],
-    )
-    def test_what_cannot_be_accepted_is_a_problem(
-        self, chapter: Session, body: Any, kind: str
-    ) -> None:
-        assert_problem(call("POST", address(chapter, "canon-correction"), body), 422, kind)
-        assert chapter.memory_blocks.count() == 2
-
-    def test_so_is_a_wrong_state(self, chapter: Session) -> None:
-        Session.objects.update(state=State.NARRATING)
-        response = call("POST", address(chapter, "canon-correction"), {"canon": "x"})
-        assert_problem(response, 409, "wrong-state")
 
 
 class TestAnswer:

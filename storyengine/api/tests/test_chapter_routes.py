@@ -1,4 +1,3 @@
-import uuid
 from typing import Any
 
 import pytest
@@ -6,10 +5,10 @@ from pytest_django import DjangoAssertNumQueries
 
 from agents.models import Job
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Attempt, Session, State
+from sessions.models import Attempt, Session
 from sessions.play.attempts import open_prompt
 from sessions.play.breaking import fail_attempt
-from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 
 pytestmark = pytest.mark.django_db
@@ -106,13 +105,6 @@ class TestCreate:
         assert document["jobs"] == []
         assert call("GET", response.headers["Location"]).json() == document
 
-    def test_it_takes_a_title(self) -> None:
-        assert call("POST", "/api/session", {"title": "Ice"}).json()["title"] == "Ice"
-
-    def test_a_long_title_is_refused(self) -> None:
-        assert_problem(call("POST", "/api/session", {"title": "x" * 121}), 422, "too-long")
-        assert not Session.objects.exists()
-
 
 class TestGet:
     def test_the_chapter_and_its_events_have_the_names_of_the_specification(self) -> None:
@@ -142,16 +134,6 @@ class TestGet:
             "witnesses",
             "created_at",
         }
-
-    def test_a_draft_says_whether_its_last_turn_goes_by_the_same_attempt(self) -> None:
-        chapter = full_chapter()
-        told = chapter.turns.get(number=7).chosen
-        NarrativeDraft.objects.update(attempt=told)
-        [draft] = call("GET", address(chapter)).json()["narrative_drafts"]
-        assert (draft["attempt_id"], draft["is_current"]) == (str(told.pk), True)
-        add_reply(chapter, 7, "Or so.")
-        [draft] = call("GET", address(chapter)).json()["narrative_drafts"]
-        assert (draft["attempt_id"], draft["is_current"]) == (str(told.pk), False)
 
     def test_memory_and_drafts_have_the_names_of_the_specification(self) -> None:
         document = call("GET", address(full_chapter())).json()
@@ -222,15 +204,6 @@ class TestGet:
         with django_assert_max_num_queries(12):
             assert len(call("GET", address(chapter)).json()["events"]) == 94
 
-    def test_it_is_never_cached(self) -> None:
-        assert call("GET", address(make_chapter())).headers["Cache-Control"] == "no-store"
-
-    @pytest.mark.parametrize("session_id", [uuid.uuid4(), "not-a-uuid", "%00", "1"])
-    def test_an_unknown_chapter_is_404(self, session_id: object) -> None:
-        response = call("GET", f"/api/session/{session_id}")
-        assert response.status_code == 404
-        assert response.headers["Content-Type"] == "application/problem+json"
-
     def test_a_chapter_that_moves_while_it_is_read_is_read_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -256,10 +229,6 @@ class TestList:
         assert [item["session_id"] for item in listing["items"]] == [str(second.pk), str(first.pk)]
         page = call("GET", "/api/session?limit=1&offset=1").json()
         assert [item["title"] for item in page["items"]] == ["A"]
-
-    @pytest.mark.parametrize("query", ["limit=0", "limit=x", f"offset={10**30}", "offset=-1"])
-    def test_a_page_that_cannot_be_is_refused(self, query: str) -> None:
-        assert_problem(call("GET", f"/api/session?{query}"), 422, "invalid-input")
 
 
 class TestTab1:
@@ -293,17 +262,6 @@ class TestTab1:
         assert call("GET", address(chapter, "tab1")).json() == saved.json()
         again = call("PUT", address(chapter, "tab1"), saved.json())
         assert again.json() == saved.json()
-
-    def test_a_missing_field_is_left_alone(self) -> None:
-        chapter = make_chapter()
-        before = call("GET", address(chapter, "tab1")).json()
-        after = call("PUT", address(chapter, "tab1"), {"chapter_text": "Dawn."}).json()
-        assert after == {**before, "chapter_text": "Dawn."}
-
-    def test_a_line_break_counts_as_one_character(self) -> None:
-        chapter = make_chapter()
-        text = "a\r\n" * 2_500
-        assert call("PUT", address(chapter, "tab1"), {"world_text": text}).status_code == 200
 
     @pytest.mark.parametrize(
         ("body", "kind"),
@@ -350,12 +308,6 @@ class TestTab1:
         assert_problem(call("PUT", address(chapter, "tab1"), body), 422, kind)
         assert call("GET", address(chapter, "tab1")).json() == before
 
-    def test_the_problem_names_the_field(self) -> None:
-        response = call("PUT", address(make_chapter(), "tab1"), {"agent_names": {"1": 5}})
-        problem = assert_problem(response, 422, "invalid-input")
-        assert problem["errors"][0]["loc"] == ["body", "agent_names", "1"]
-        assert "agent_names" in problem["detail"]
-
     def test_a_hundred_thousand_wrong_values_make_a_short_answer(self) -> None:
         response = call(
             "PUT", address(make_chapter(), "tab1"), {"selected_agent_slots": ["x"] * 100_000}
@@ -363,23 +315,11 @@ class TestTab1:
         assert_problem(response, 422, "invalid-input")
         assert len(response.content) < 10_000
 
-    def test_a_locked_tab_is_refused(self) -> None:
-        chapter = make_active_chapter()
-        response = call("PUT", address(chapter, "tab1"), {"world_text": "Other."})
-        assert_problem(response, 409, "wrong-state")
-
 
 class TestTitle:
     def test_it_changes_the_title(self) -> None:
         response = call("PATCH", address(make_chapter()), {"title": "  Ice  "})
         assert (response.status_code, response.json()["title"]) == (200, "Ice")
-
-    def test_an_empty_one_is_refused(self) -> None:
-        response = call("PATCH", address(make_chapter()), {"title": " "})
-        assert_problem(response, 422, "invalid-input")
-
-    def test_nothing_at_all_is_refused(self) -> None:
-        assert_problem(call("PATCH", address(make_chapter()), {}), 422, "invalid-input")
 
 
 class TestLengthOfReplies:
@@ -389,21 +329,6 @@ class TestLengthOfReplies:
         response = call("PATCH", address(chapter), {"reply_length": length})
         assert (response.status_code, response.json()["reply_length"]) == (200, length)
         assert response.json()["title"] == chapter.title
-
-    def test_it_is_normal_at_first(self) -> None:
-        assert call("GET", address(make_chapter())).json()["reply_length"] == "normal"
-
-    @pytest.mark.parametrize("body", [{"reply_length": "huge"}, {"reply_length": 3}])
-    def test_any_other_is_refused(self, body: dict[str, Any]) -> None:
-        chapter = make_chapter()
-        assert_problem(call("PATCH", address(chapter), body), 422, "invalid-input")
-        assert call("GET", address(chapter)).json()["reply_length"] == "normal"
-
-    def test_it_is_not_changed_beside_a_bad_title(self) -> None:
-        chapter = make_chapter()
-        body = {"title": " ", "reply_length": "long"}
-        assert_problem(call("PATCH", address(chapter), body), 422, "invalid-input")
-        assert call("GET", address(chapter)).json()["reply_length"] == "normal"
 
 
 class TestLanguage:
@@ -415,14 +340,6 @@ class TestLanguage:
         response = call("PATCH", address(chapter), {"language": "DE-at"})
         assert (response.status_code, response.json()["language"]) == (200, "de-AT")
         assert call("PATCH", address(chapter), {"language": ""}).json()["language"] == "de"
-
-    @pytest.mark.parametrize("language", ["Deutsch", "de_AT", "x" * 40, 3])
-    def test_what_is_no_tag_is_refused(self, language: object) -> None:
-        chapter = make_active_chapter(language="nl")
-        response = call("PATCH", address(chapter), {"language": language, "title": "Ice"})
-        assert_problem(response, 422, "invalid-input")
-        told = call("GET", address(chapter)).json()
-        assert (told["language"], told["title"]) == ("nl", chapter.title)
 
 
 class TestNarrativeAgent:
@@ -460,11 +377,6 @@ class TestNarrativeAgent:
         response = call("PUT", address(make_chapter(), "narrative-agent"), body)
         assert_problem(response, 422, kind)
 
-    def test_it_is_refused_while_the_chapter_is_written(self) -> None:
-        chapter = make_active_chapter(state=State.NARRATING)
-        response = call("PUT", address(chapter, "narrative-agent"), {"target_words": 900})
-        assert_problem(response, 409, "wrong-state")
-
 
 class TestResetCopyDelete:
     def test_reset_opens_a_new_chapter_under_a_new_id(self) -> None:
@@ -476,15 +388,6 @@ class TestResetCopyDelete:
         assert document["state"] == "DRAFT_TAB1"
         assert document["events"] == document["memory_blocks"] == []
         assert_problem(call("GET", address(chapter)), 404, "unknown-chapter")
-
-    def test_a_copy_has_the_same_setup_and_nothing_else(self) -> None:
-        chapter = full_chapter()
-        response = call("POST", address(chapter, "copy"))
-        document = response.json()
-        assert response.status_code == 201
-        assert document["tab1"] == call("GET", address(chapter)).json()["tab1"]
-        assert document["agent_names"]["2"] == "Mara"
-        assert document["events"] == []
 
     def test_what_is_deleted_is_hidden_and_can_be_brought_back(self) -> None:
         chapter = full_chapter()
@@ -512,11 +415,3 @@ class TestAPrecondition:
         saved = call("PUT", path, {"world_text": "Two."}, If_Match=f"W/{answer['ETag']}")
         assert saved.status_code == 200
         assert saved["ETag"] == call("GET", path)["ETag"]
-
-    @pytest.mark.parametrize("tag", [None, "*"])
-    def test_without_one_the_later_save_wins(self, tag: str | None) -> None:
-        path = address(make_chapter(), "tab1")
-        headers = {"If_Match": tag} if tag else {}
-        for words in ("One.", "Two."):
-            call("PUT", path, {"world_text": words}, **headers)
-        assert call("GET", path).json()["world_text"] == "Two."

@@ -48,29 +48,3 @@ def test_a_host_is_allowed_and_withdrawn() -> None:
 def test_what_is_wrong_is_refused(body: Any) -> None:
     assert_problem(call("POST", "/api/consent", body), 422, "invalid-input")
     assert not ProviderConsent.objects.exists()
-
-
-@pytest.mark.usefixtures("_foreign")
-@pytest.mark.parametrize("is_allowed", [True, False])
-def test_a_host_of_any_length_is_not_looked_up(is_allowed: bool) -> None:
-    body = {"host": "x" * 254, "allowed": is_allowed}
-    assert_problem(call("POST", "/api/consent", body), 422, "too-long")
-
-
-@pytest.mark.usefixtures("_foreign")
-@pytest.mark.parametrize(("host", "status"), [("never.example", 200), ("x\x00y", 422)])
-def test_withdrawing_what_was_never_allowed_changes_nothing(host: str, status: int) -> None:
-    ProviderConsent.objects.create(host="models.example")
-    response = call("POST", "/api/consent", {"host": host, "allowed": False})
-    assert response.status_code == status
-    assert ProviderConsent.objects.count() == 1
-
-
-def test_with_a_model_on_this_machine_there_is_nothing_to_allow(
-    provider: ScriptedProvider,
-) -> None:
-    assert call("GET", "/api/consent").json() == {
-        "provider_host": "",
-        "provider_allowed": True,
-        "hosts": [],
-    }

@@ -1,5 +1,3 @@
-import uuid
-
 import pytest
 
 from agents.flows.telling.tests.narrations import make_ended_chapter, words
@@ -30,21 +28,6 @@ class TestText:
             book = book_of(chapter.pk, chapter.title, [newest])
             assert response.content == wanted.write(book)
 
-    def test_an_earlier_draft_as_text(self) -> None:
-        chapter = make_told_chapter()
-        earlier = add_draft(chapter, "Before.")
-        add_draft(chapter, "Night.")
-        text = call("GET", address(chapter, f"text?draft={earlier.pk}")).content.decode()
-        assert text.startswith(f"{chapter.title}\n\nCast: ")
-        assert text.endswith("\n\nBefore.\n")
-
-    def test_what_is_not_there(self) -> None:
-        chapter = make_told_chapter()
-        assert_problem(call("GET", address(chapter, "text")), 409, "wrong-state")
-        other = uuid.uuid4()
-        assert_problem(call("GET", address(chapter, f"text?draft={other}")), 404, "unknown-chapter")
-        assert_problem(call("GET", address(chapter, "text?format=mobi")), 422, "invalid-input")
-
 
 class TestReceipts:
     def test_they_name_the_prompts_of_each_paragraph_and_what_is_not_told(self) -> None:
@@ -65,11 +48,6 @@ class TestReceipts:
         assert (first["prompts_not_told"], second["prompts_not_told"]) == ([], [4])
         for one in first["paragraphs"] + second["paragraphs"]:
             assert draft.chapter_text[one["start"] :].startswith(one["text"])
-
-    def test_an_unknown_draft_is_a_404(self) -> None:
-        chapter = make_told_chapter()
-        answer = call("GET", address(chapter, f"drafts/{uuid.uuid4()}/receipts"))
-        assert_problem(answer, 404, "unknown-chapter")
 
 
 @pytest.fixture
@@ -108,28 +86,3 @@ class TestRebuild:
         problem = assert_problem(failed, 502, "job-failed")
         assert DRAFTS_UNCHANGED in problem["job"]["error"]
         assert NarrativeDraft.objects.count() == 2
-
-    def test_a_key_makes_one_rebuild(
-        self, built: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        provider.enqueue(words(200, "again"))
-        path = address(built, f"{scene_of(built)}/rebuild")
-        for _ in range(2):
-            assert call("POST", path, Idempotency_Key="once").status_code == 202
-            run_jobs()
-        assert NarrativeDraft.objects.count() == 2
-
-    def test_what_cannot_be_rebuilt_is_refused(self, built: Session) -> None:
-        unknown = call("POST", address(built, f"{scene_of(built, 2)}/rebuild"))
-        assert_problem(unknown, 404, "unknown-chapter")
-        call("POST", address(built, "reopen"))
-        in_play = call("POST", address(built, f"{scene_of(built)}/rebuild"))
-        assert_problem(in_play, 409, "wrong-state")
-
-    def test_the_estimate_is_of_one_call(self, built: Session) -> None:
-        path = address(built, f"{scene_of(built)}/rebuild-estimate")
-        estimate = call("GET", path).json()
-        assert estimate["calls"] == 1
-        assert estimate["input_tokens"] > 0
-        call("POST", address(built, "reopen"))
-        assert_problem(call("GET", path), 409, "wrong-state")

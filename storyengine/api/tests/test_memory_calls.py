@@ -1,7 +1,6 @@
 """Tests of a chapter whose memory is far behind. The API answers 409 and says how many calls of a
 model the memory needs, until the client agrees to this number."""
 
-import json
 from typing import Any
 
 import pytest
@@ -58,31 +57,3 @@ def test_the_end_is_begun_once_they_are_accepted(behind: Session, run_jobs: RunJ
     run_jobs()
     assert call("GET", address(behind)).json()["state"] == "ENDED"
     assert len(chunks_of(behind)) == 4
-
-
-def test_memory_catches_up_in_play_once_they_are_accepted(
-    behind: Session, run_jobs: RunJobs
-) -> None:
-    response = call("POST", address(behind, "retry-summary"), {"accept_calls": True})
-    assert (response.status_code, response.json()["calls_to_accept"]) == (202, 0)
-    run_jobs()
-    assert chunks_of(behind) == [(1, 7)]
-    assert call("POST", address(behind, "end")).status_code == 202
-
-
-@pytest.mark.parametrize("body", [{"accept_calls": 1}, {"accept": True}, []])
-def test_what_is_no_acceptance_is_refused(behind: Session, body: Any) -> None:
-    response = call("POST", address(behind, "end"), body)
-    assert_problem(response, 422, "invalid-input")
-    assert not Job.objects.exists()
-
-
-def test_the_schema_says_so() -> None:
-    schema = json.loads(call("GET", "/api/openapi.json").content)
-    for action in ("end", "retry-summary"):
-        post = schema["paths"][f"/api/session/{{session_id}}/{action}"]["post"]
-        assert not post["requestBody"].get("required")
-        [media] = post["requestBody"]["content"].values()
-        assert "CallsBody" in json.dumps(media["schema"])
-        assert "accept_calls" in post["description"]
-    assert {"calls", "estimate"} <= set(schema["components"]["schemas"]["Problem"]["properties"])

@@ -2,19 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.test import Client
-from django.urls import reverse
 from pytest_django import Settings
 
 from agents.llm.providers.scripted import ScriptedProvider
-from agents.modes.declaration import Stage
 from agents.tests.second_mode import VOYAGER, install
-from sessions.chapter.access import get_chapter
 from sessions.tests.factories import make_active_chapter
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.file_errors import BadChapterFile
@@ -69,13 +65,6 @@ def test_a_prompt_of_the_game_master_names_somebody(client: Client) -> None:
 
 @pytest.mark.usefixtures("_voyager")
 class TestASecondMode:
-    def test_a_stage_that_it_lacks_is_refused(self, client: Client) -> None:
-        key = explore(client)
-        for verb, stage in (("lock", "lock"), ("build-narrative", "narration")):
-            answer = post(client, f"/{key}/{verb}")
-            assert answer.status_code == 409
-            assert f'played as "Voyager" has no {stage}' in answer.json()["detail"]
-
     def test_it_is_played_and_goes_into_a_file_and_back(
         self, client: Client, provider: ScriptedProvider
     ) -> None:
@@ -92,17 +81,6 @@ class TestASecondMode:
         [one, another] = (json.loads(_written(each))["chapter"] for each in (key, copy.pk))
         assert one == another
 
-    def test_a_file_from_before_it_was_without_a_lock_comes_in_as_in_play(
-        self, client: Client, provider: ScriptedProvider
-    ) -> None:
-        file = json.loads(_written(explore(client)))
-        file["chapter"]["state"] = "DRAFT_TAB1"
-        copy = import_chapter(json.dumps(file).encode())
-        assert (copy.state, copy.tab1_locked) == ("ACTIVE", False)
-        provider.enqueue("Masts, and gulls.")
-        answer = post(client, f"/{copy.pk}/prompt", agent_slot=None, user_text="I look.")
-        assert answer.status_code == 201
-
     def test_a_file_of_it_is_refused_where_it_is_not_installed(
         self, client: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> None:
@@ -110,34 +88,6 @@ class TestASecondMode:
         install(monkeypatch, settings)
         with pytest.raises(BadChapterFile, match='mode is "voyager", a way to play that is not'):
             import_chapter(content)
-
-    def test_without_memory_none_is_written_and_the_chapter_ends(
-        self,
-        client: Client,
-        provider: ScriptedProvider,
-        monkeypatch: pytest.MonkeyPatch,
-        settings: Settings,
-    ) -> None:
-        stages = frozenset({Stage.PLAY})
-        install(monkeypatch, settings, voyager=replace(VOYAGER, stages=stages))
-        key = explore(client)
-        for number in range(7):
-            provider.enqueue("Masts, and gulls.")
-            words = {"agent_slot": None, "user_text": f"I look {number}."}
-            assert post(client, f"/{key}/prompt", **words).status_code == 201
-        chapter = get_chapter(UUID(key))
-        assert not chapter.jobs.exists()
-        assert post(client, f"/{key}/end").json()["state"] == "ENDED"
-        assert import_chapter(_written(key)).state == "ENDED"
-        page = client.get(reverse("pages:play", args=[key])).content.decode()
-        assert reverse("pages:world", args=[key]) + '"' not in page
-        assert reverse("pages:draft", args=[key]) + '"' not in page
-
-    def test_tab_3_shows_memory_without_a_narrator(self, client: Client) -> None:
-        key = explore(client)
-        page = client.get(reverse("pages:draft", args=[key])).content.decode()
-        assert 'class="cell memory-cell"' in page
-        assert 'id="narrator"' not in page
 
 
 def _written(key: str | UUID) -> bytes:

@@ -3,7 +3,7 @@ import pytest
 from agents.llm.providers.scripted import ScriptedProvider
 from sessions.chapter.starters import all_starters
 from sessions.models import DEFAULT_MODE, Session
-from storyengine.api.tests.calling import address, assert_problem, call
+from storyengine.api.tests.calling import address, call
 
 pytestmark = pytest.mark.django_db
 
@@ -49,19 +49,3 @@ def test_opened_for_change_it_waits_on_tab_1_and_unchanged_it_needs_no_call(
     assert locked.status_code == 200
     assert (locked.json()["state"], locked.json()["prompt_index"]) == ("ACTIVE", 3)
     assert not provider.history
-
-
-def test_changed_it_is_locked_by_agent_0(provider: ScriptedProvider) -> None:
-    call("POST", "/api/session", {"starter": NAMES[0], "change_first": True})
-    chapter = Session.objects.get()
-    call("PUT", address(chapter, "tab1"), {"world_text": "A dry land."})
-    locked = call("POST", address(chapter, "lock"))
-    assert locked.status_code == 202
-    assert (locked.json()["state"], locked.json()["starter"]) == ("LOCKING", "")
-
-
-def test_what_is_no_starter_makes_nothing() -> None:
-    assert_problem(call("POST", "/api/session", {"starter": "no"}), 404, "unknown-starter")
-    other = {"starter": NAMES[0], "mode": "explorer"}
-    assert_problem(call("POST", "/api/session", other), 422, "invalid-input")
-    assert not Session.objects.exists()

@@ -37,25 +37,6 @@ def test_a_story_has_its_chapters_in_order(story: Story) -> None:
     assert call("GET", "/api/story").json() == {"count": 1, "items": [document]}
 
 
-def test_a_new_story_begins_with_one_chapter() -> None:
-    answer = call("POST", "/api/story", {"title": "The Lamp"})
-    assert answer.status_code == 201
-    document = answer.json()
-    assert answer["Location"] == f"/api/story/{document['story_id']}"
-    assert [one["state"] for one in document["chapters"]] == ["DRAFT_TAB1"]
-    assert call("POST", "/api/story").json()["chapters"][0]["title"] == "Untitled chapter"
-
-
-def test_it_is_renamed_and_put_away_together(story: Story) -> None:
-    change = {"title": "The Coast", "is_archived": True}
-    document = call("PATCH", path(story), change).json()
-    assert document["title"] == "The Coast"
-    assert document["archived_at"]
-    assert (listed(), listed("?state=archived")) == ([], ["The Coast"])
-    assert call("PATCH", path(story), {"is_archived": False}).json()["archived_at"] is None
-    assert listed() == ["The Coast"]
-
-
 @pytest.mark.parametrize(
     "change", [{}, {"title": ""}, {"title": "x" * 121}, {"title": " ", "is_archived": True}]
 )
@@ -113,21 +94,3 @@ def test_its_prose_comes_as_one_book(story: Story) -> None:
     assert 'filename="one.md"' in book["Content-Disposition"]
     assert call("GET", path(story, "text?format=epub")).content.startswith(b"PK")
     assert call("GET", path(story, "text?format=pdf")).status_code == 422
-
-
-def test_a_story_is_sorted_by_the_title_that_it_shows(story: Story) -> None:
-    Session.objects.filter(title="Two").update(title="A second one")
-    make_chapter(title="Middle")
-    assert listed("?sort=title") == ["Middle", "One"]
-
-
-@pytest.mark.parametrize("query", ["?state=x", "?sort=x", "?limit=0", "?q=" + "x" * 201])
-def test_a_bad_question_is_refused(query: str) -> None:
-    assert call("GET", f"/api/story{query}").status_code == 422
-
-
-def test_a_story_that_is_not_there_is_not_found() -> None:
-    nowhere = f"/api/story/{uuid.uuid4()}"
-    for method, body in (("GET", None), ("PATCH", {"title": "x"}), ("DELETE", None)):
-        assert_problem(call(method, nowhere, body), 404, "unknown-story")
-    assert_problem(call("POST", f"{nowhere}/restore"), 404, "unknown-story")

@@ -7,12 +7,11 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from agents.flows.replies.turns import stop_reply
 from agents.llm.providers.failures.call_errors import StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from agents.running.following import follow
-from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText
+from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyPart
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api import streaming
@@ -106,24 +105,6 @@ def test_queries_do_not_grow_with_the_tokens(
     assert count_queries("One two.") == count_queries("One " + "two " * 60)
 
 
-def test_a_reply_that_is_over_at_once_is_streamed_whole(
-    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If another process wrote the reply, the stream may get only the end of the reply and no
-    earlier part. The test removes all earlier parts."""
-    provider.enqueue("I step through.")
-
-    async def only_the_end(turn_id: UUID, *, pause: float) -> AsyncGenerator[ReplyEnded]:
-        async for part in follow(turn_id):
-            if isinstance(part, ReplyEnded):
-                yield part
-
-    monkeypatch.setattr(streaming, "follow", only_the_end)
-    events = in_loop(lambda: all_events(chapter))
-    assert events[0] == ("token", {"text": "I step through."})
-    assert [name for name, _ in events] == ["token", "turn"]
-
-
 def test_the_headers_keep_proxies_from_buffering(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
@@ -140,16 +121,6 @@ def test_the_headers_keep_proxies_from_buffering(
     assert response.headers["X-Accel-Buffering"] == "no"
 
 
-def test_an_answered_submission_streams_its_answer_again(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue("I step through.")
-    first = in_loop(lambda: all_events(chapter, key="k1"))
-    again = in_loop(lambda: all_events(chapter, key="k1"))
-    assert again == [("token", {"text": "I step through."}), first[-1]]
-    assert len(provider.history) == 1
-
-
 def test_a_failure_ends_in_one_error_event(chapter: Session, provider: ScriptedProvider) -> None:
     provider.enqueue(Script("I step", error=StreamBroken("The reply broke off.")))
     events = in_loop(lambda: all_events(chapter))
@@ -161,51 +132,12 @@ def test_a_failure_ends_in_one_error_event(chapter: Session, provider: ScriptedP
     assert problem["pending_turn"]["partial_text"] == "I step"
 
 
-def test_a_stop_ends_in_one_error_event(chapter: Session, provider: ScriptedProvider) -> None:
-    gate = asyncio.Event()
-    provider.enqueue(Script("One two three.", gate=gate, gate_at=1))
-
-    async def scenario() -> list[Any]:
-        events = events_in(await stream(chapter))
-        seen = [await anext(events)]
-        await stop_reply(chapter.pk)
-        return seen + [event async for event in events]
-
-    name, problem = in_loop(scenario)[-1]
-    assert (name, problem["status"]) == ("error", 409)
-    assert problem["pending_turn"]["status"] == "stopped"
-
-
-def test_a_reset_ends_in_one_error_event(chapter: Session, provider: ScriptedProvider) -> None:
-    gate = asyncio.Event()
-    provider.enqueue(Script("One two three.", gate=gate, gate_at=1))
-
-    async def scenario() -> list[Any]:
-        events = events_in(await stream(chapter))
-        seen = [await anext(events)]
-        await acall("DELETE", address(chapter))
-        gate.set()
-        return seen + [event async for event in events]
-
-    name, problem = in_loop(scenario)[-1]
-    assert (name, problem["status"]) == ("error", 404)
-
-
 def test_a_refusal_before_the_reply_is_an_ordinary_problem(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
     Session.objects.update(state="ENDED")
     response = in_loop(lambda: stream(chapter))
     assert_problem(response, 409, "wrong-state")
-
-
-def test_a_reroll_streams_too(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue("First.", "Second.")
-    call("POST", address(chapter, "prompt"), PROMPT)
-    *tokens, (name, turn) = in_loop(lambda: all_events(chapter, "reroll"))
-    assert "".join(token[1]["text"] for token in tokens) == "Second."
-    assert (name, turn["kind"]) == ("turn", "reroll")
-    assert [event["text"] for event in turn["events"]] == ["The door opens.", "Second."]
 
 
 def test_a_reply_goes_on_when_the_listener_leaves(
@@ -267,29 +199,6 @@ def test_a_reply_whose_task_broke_off_is_followed_until_the_turn_is_settled(
     events = in_loop(lambda: all_events(chapter))
     assert events[-1][0] == "turn"
     assert len(looked) == 2
-
-
-def test_a_reply_that_begins_anew_says_so() -> None:
-    shown: list[str] = []
-    parts = [
-        ("", True),
-        ("One ", True),
-        ("two", False),
-        ("One two three", True),
-        ("One two three", True),
-        ("Other", True),
-        ("", True),
-    ]
-    events = [streaming._token(ReplyText(text, is_restart), shown) for text, is_restart in parts]
-    assert events == [
-        None,
-        {"text": "One "},
-        {"text": "two"},
-        {"text": " three"},
-        None,
-        {"text": "Other", "is_restart": True},
-        {"text": "", "is_restart": True},
-    ]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,11 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.exceptions import RateLimited
 from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT
 from agents.flows.replies.tests.trying import running_elsewhere, trials_of
 from agents.flows.tests.playing import play, replies_are_over
 from agents.llm.providers.failures.call_errors import ProviderRefused
 from agents.llm.providers.scripted import Script, ScriptedProvider
-from agents.models import LLMArtifact
-from agents.running.database import in_database
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import acall, address, assert_problem, call, in_loop
@@ -66,16 +63,6 @@ def while_it_runs(
 
 
 class TestRunning:
-    def test_what_can_be_changed_is_listed_word_for_word(self, chapter: Session) -> None:
-        tried = call("GET", address(chapter, "trial")).json()
-        assert (tried["prompt_index"], tried["reply"]) == (1, "I wait.")
-        assert tried["call_id"] == str(LLMArtifact.objects.get().pk)
-        assert tried["layers"][LAYER - 1]["name"] == "AGENT_IDENTITY"
-        assert [one["number"] for one in tried["layers"]] == list(
-            range(1, len(tried["layers"]) + 1)
-        )
-        assert tried["layers"][-2]["text"] == "The door opens."
-
     def test_it_answers_at_once_and_the_result_can_be_fetched(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -107,11 +94,6 @@ class TestRunning:
         assert attempts[1]["attempt_id"] == trial
         assert attempts[1]["events"][-1]["text"] == "I go."
 
-    def test_asked_to_wait_it_answers_when_done(self, chapter: Session) -> None:
-        response = run(chapter, Prefer="wait=60")
-        assert (response.status_code, response.json()["status"]) == (200, "done")
-        assert response.headers["Preference-Applied"] == "wait=60"
-
     def test_a_failure_is_502_with_what_came_of_it(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -120,12 +102,6 @@ class TestRunning:
         assert problem["detail"] == "The key is wrong."
         pending = problem["pending_turn"]
         assert (pending["kind"], pending["partial_text"]) == ("trial", "I go")
-
-    def test_a_refusal_of_the_engine_is_told_as_one(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(Script("", error=RateLimited("Too many calls.")))
-        assert_problem(run(chapter, Prefer="wait=60"), 429, "rate-limited")
 
     def test_asked_to_wait_too_short_a_time_it_answers_as_it_is(
         self, chapter: Session, provider: ScriptedProvider
@@ -164,23 +140,6 @@ class TestRunning:
         assert_problem(again, 409, "wrong-state")
         assert call("GET", address(chapter)).json()["pending_turn"] is None
 
-    def test_who_waited_for_one_that_was_stopped_is_told(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        async def scenario() -> Any:
-            provider.enqueue(Script("I go.", gate=asyncio.Event(), gate_at=1))
-            waiting = asyncio.create_task(
-                acall("POST", address(chapter, "trial"), CHANGE, Prefer="wait=60")
-            )
-            while not (trials := await in_database(trials_of, chapter)):
-                await asyncio.sleep(0)
-            await acall("POST", address(chapter, f"trial/{trials[0].pk}/stop"))
-            return await waiting
-
-        response = in_loop(scenario)
-        problem = assert_problem(response, 409, "turn-stopped")
-        assert problem["pending_turn"]["kind"] == "trial"
-
     @pytest.mark.parametrize(
         ("body", "kind"),
         [
@@ -194,36 +153,6 @@ class TestRunning:
     def test_what_cannot_be_tried_is_422(self, chapter: Session, body: Any, kind: str) -> None:
         assert_problem(run(chapter, body), 422, kind)
         assert trials_of(chapter) == []
-
-    def test_what_does_not_fit_is_422_before_anything_is_spent(
-        self, chapter: Session, settings: Settings, provider: ScriptedProvider
-    ) -> None:
-        settings.MODEL = "a-model-nobody-knows"
-        settings.MODEL_BY_AGENT = {}
-        settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 4_096, 1_000
-        assert_problem(run(chapter, CHANGE | {"text": "x " * 9_000}), 422, "prompt-too-long")
-        assert len(provider.history) == 1
-
-    def test_a_call_that_is_no_longer_the_replys_is_409(self, chapter: Session) -> None:
-        body = CHANGE | {"call_id": "7b9c6b7e-0000-4000-8000-000000000000"}
-        assert_problem(run(chapter, body), 409, "wrong-state")
-
-    def test_without_consent_it_is_403(self, chapter: Session, provider: ScriptedProvider) -> None:
-        provider.host = "models.example"
-        assert_problem(run(chapter), 403, "consent-missing")
-
-    def test_with_nothing_played_it_is_409(self) -> None:
-        empty = make_active_chapter()
-        assert_problem(run(empty), 409, "wrong-state")
-        assert_problem(call("GET", address(empty, "trial")), 409, "wrong-state")
-
-    def test_what_is_not_there_is_404(self, chapter: Session) -> None:
-        unknown = "7b9c6b7e-0000-4000-8000-000000000000"
-        path = address(chapter, f"trial/{unknown}")
-        assert_problem(call("GET", path), 404, "unknown-turn")
-        assert_problem(call("POST", f"{path}/adopt"), 404, "unknown-turn")
-        assert_problem(call("POST", f"{path}/stop"), 404, "unknown-turn")
-        assert_problem(call("GET", f"/api/session/{unknown}/trial"), 404, "unknown-chapter")
 
 
 class TestAdopting:
@@ -247,20 +176,6 @@ class TestAdopting:
         assert [event["text"] for event in answer["events"]] == ["The door opens.", "I go."]
         document = call("GET", path).json()
         assert (document["is_adopted"], document["can_adopt"]) == (True, False)
-
-    def test_the_session_goes_by_it(self, chapter: Session, path: str) -> None:
-        answer = call("POST", f"{path}/adopt").json()
-        session = call("GET", address(chapter)).json()
-        assert session["events"] == answer["events"]
-        assert session["prompt_index"] == 1
-
-    def test_once_play_has_gone_on_it_is_409(self, chapter: Session, path: str) -> None:
-        play(chapter, "On we go.")
-        document = call("GET", path).json()
-        assert not document["can_adopt"]
-        assert "gone on" in document["why_not"]
-        assert_problem(call("POST", f"{path}/adopt"), 409, "wrong-state")
-        assert not call("GET", path).json()["is_adopted"]
 
     def test_before_it_is_done_it_is_409(self, chapter: Session) -> None:
         trial = running_elsewhere(chapter)

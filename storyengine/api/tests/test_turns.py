@@ -4,17 +4,14 @@ edited."""
 import asyncio
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from agents.llm.providers.failures.call_errors import ProviderTimeout
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import LLMArtifact
-from sessions.limits import MAX_ATTEMPTS_OF_A_TURN
 from sessions.models import THOUGHT, Attempt, Session
 from sessions.play.attempts import open_prompt
 from sessions.play.breaking import fail_attempt
@@ -37,7 +34,6 @@ from storyengine.api.tests.calling import (
     in_loop,
     reply_is_running,
 )
-from testing.refusals import PLAY_HAS_GONE_ON, USER_HAS_ACTED
 
 pytestmark = pytest.mark.django_db
 
@@ -120,23 +116,6 @@ class TestReading:
         assert {event["attempt_id"] for event in first["events"]} == {first["attempt_id"]}
         assert second["events"] == call("GET", address(chapter)).json()["events"][2:]
 
-    def test_a_broken_attempt_is_listed_without_events(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(ProviderTimeout("The model took too long."))
-        assert_problem(reroll(chapter), 502, "turn-failed")
-        broken = attempts(chapter)[-1]
-        assert (broken["status"], broken["is_chosen"], broken["events"]) == ("failed", False, [])
-
-    def test_one_whose_process_died_is_not_said_to_run(self, chapter: Session) -> None:
-        add_attempt(
-            chapter,
-            kind="reroll",
-            turn=chapter.turns.get(number=2),
-            lease_until=timezone.now() - timedelta(hours=1),
-        )
-        assert attempts(chapter)[-1]["status"] == "failed"
-
     def test_queries_do_not_grow_with_the_attempts(
         self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
@@ -159,22 +138,6 @@ def test_a_number_that_is_not_in_the_chapter_is_404(chapter: Session, number: in
         assert_problem(response, 404, "unknown-turn")
 
 
-@pytest.mark.parametrize("number", ["-1", "x", "1.0"])
-def test_what_is_no_number_is_404(chapter: Session, number: str) -> None:
-    response = call("GET", address(chapter, f"turns/{number}"))
-    assert_problem(response, 404, "unknown-address")
-
-
-def test_an_unknown_chapter_is_404() -> None:
-    path = "/api/session/00000000-0000-0000-0000-000000000000/turns/1"
-    for response in (
-        call("GET", path),
-        call("POST", f"{path}/choose", {"attempt_id": str(uuid.uuid4())}),
-        call("POST", f"{path}/edit", {"text": "By hand."}),
-    ):
-        assert_problem(response, 404, "unknown-chapter")
-
-
 class TestWitnesses:
     def test_the_one_addressed_always_counts(self, provider: ScriptedProvider) -> None:
         chapter = make_active_chapter()
@@ -183,12 +146,6 @@ class TestWitnesses:
             assert sent.status_code == 201
             number = sent.json()["prompt_index"]
             assert attempts(chapter, number)[0]["witnesses"] == sorted({*witnesses, 1})
-
-    @pytest.mark.parametrize("body", [PROMPT, {**PROMPT, "witnesses": None}])
-    def test_left_out_everybody_counts(self, provider: ScriptedProvider, body: Any) -> None:
-        chapter = make_active_chapter()
-        assert call("POST", address(chapter, "prompt"), body).status_code == 201
-        assert attempts(chapter, 1)[0]["witnesses"] is None
 
     @pytest.mark.parametrize("witnesses", WRONG_WITNESSES)
     def test_unknown_and_doubled_ones_are_refused(
@@ -200,13 +157,6 @@ class TestWitnesses:
         assert_problem(reroll(chapter, {"witnesses": witnesses}), 422, "invalid-input")
         assert Attempt.objects.count() == before
         assert provider.history == []
-
-    def test_other_ones_under_the_same_key_are_refused(self, provider: ScriptedProvider) -> None:
-        chapter = make_active_chapter()
-        path, body = address(chapter, "prompt"), {**PROMPT, "witnesses": [2]}
-        assert call("POST", path, body, Idempotency_Key="k").status_code == 201
-        other = call("POST", path, {**body, "witnesses": [3]}, Idempotency_Key="k")
-        assert_problem(other, 409, "key-reused")
 
     def test_a_broken_prompt_is_sent_again_as_the_document_says(
         self, chapter: Session, provider: ScriptedProvider
@@ -250,18 +200,6 @@ class TestReroll:
         again = call("POST", address(chapter, "reroll"), body, **key)
         assert (again.status_code, again.json()) == (201, first.json())
 
-    @pytest.mark.parametrize("body", [None, {}, {"agent_slot": None, "user_text": None}])
-    def test_what_is_left_out_is_as_in_the_chosen_attempt(
-        self, chapter: Session, provider: ScriptedProvider, body: Any
-    ) -> None:
-        said = {"agent_slot": 3, "user_text": "A bell rings.", "witnesses": [2]}
-        assert reroll(chapter, said).status_code == 201
-        assert reroll(chapter, body).status_code == 201
-        before, newest = attempts(chapter)[-2:]
-        assert newest["is_chosen"]
-        for name in ("agent_slot", "words", "witnesses"):
-            assert newest[name] == before[name]
-
     @pytest.mark.parametrize(
         ("body", "kind"),
         [
@@ -291,50 +229,6 @@ class TestReroll:
         assert_problem(other, 409, "key-reused")
         assert len(attempts(chapter)) == 3
 
-    def test_it_may_be_for_everybody_again(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        assert reroll(chapter, {"witnesses": [2]}).status_code == 201
-        assert reroll(chapter, {"witnesses": "everybody"}).status_code == 201
-        before, newest = attempts(chapter)[-2:]
-        assert before["witnesses"] == [2]
-        assert newest["witnesses"] is None
-        # A word that means nobody is refused, instead of being taken for nobody.
-        assert_problem(reroll(chapter, {"witnesses": "nobody"}), 422, "invalid-input")
-
-    def test_once_play_has_gone_on_the_turn_that_was_meant_is_not_written_again(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        said = {"number": 1, "user_text": "A bell rings."}
-        problem = assert_problem(reroll(chapter, said), 409, "wrong-state")
-        assert "Play has gone on" in problem["detail"]
-        assert provider.history == []
-        assert reroll(chapter, said | {"number": 2}).status_code == 201
-
-    def test_a_turn_that_memory_covers_can_be_written_again(
-        self, provider: ScriptedProvider
-    ) -> None:
-        chapter = make_active_chapter()
-        add_prompts(chapter, 7)
-        Session.objects.update(last_summarized_prompt_index=7)
-        assert reroll(chapter).status_code == 201
-        assert [one["is_chosen"] for one in attempts(chapter, 7)] == [False, True]
-
-    def test_there_are_fifty_attempts_at_a_turn_at_most(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        for number in range(3, MAX_ATTEMPTS_OF_A_TURN):
-            add_reply(chapter, 2, f"reply {number}")
-        assert reroll(chapter, Idempotency_Key="k").status_code == 201
-        assert len(attempts(chapter)) == MAX_ATTEMPTS_OF_A_TURN == 50
-        problem = assert_problem(reroll(chapter), 409, "wrong-state")
-        assert "choose one of them" in problem["detail"]
-        assert len(attempts(chapter)) == 50
-        assert len(provider.history) == 1
-        # No further attempt can be added. But if the request that made the last attempt is sent
-        # again, it gets its answer again.
-        assert reroll(chapter, Idempotency_Key="k").status_code == 201
-
 
 class TestChoosing:
     def test_the_story_goes_by_the_chosen_attempt_and_no_model_is_called(
@@ -363,25 +257,6 @@ class TestChoosing:
         ):
             assert_problem(choose(chapter, attempt_id), 404, "unknown-turn")
         assert told(chapter)[-1] == "another reply"
-
-    @pytest.mark.parametrize("body", [{}, {"attempt_id": "x"}, {"attempt_id": 5}, None])
-    def test_what_names_no_attempt_is_refused(self, chapter: Session, body: Any) -> None:
-        response = call("POST", address(chapter, "turns/2/choose"), body)
-        assert_problem(response, 422, "invalid-input")
-
-    def test_a_set_aside_prompt_stays_set_aside_for_good(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(ProviderTimeout("The model took too long."))
-        path = address(chapter, "prompt")
-        assert call("POST", path, PROMPT, Idempotency_Key="k").status_code == 502
-        assert choose_the_first(chapter).status_code == 200
-        assert call("GET", address(chapter)).json()["pending_turn"] is None
-        again = call("POST", path, PROMPT, Idempotency_Key="k")
-        problem = assert_problem(again, 409, "wrong-state")
-        assert "set aside" in problem["detail"]
-        assert_problem(call("POST", address(chapter, "keep")), 409, "wrong-state")
-        assert len(provider.history) == 1
 
 
 class TestEditing:
@@ -414,23 +289,9 @@ class TestEditing:
         assert_problem(edit(chapter, "Otherwise.", Idempotency_Key="k"), 409, "key-reused")
         assert len(attempts(chapter)) == 3
 
-    def test_without_a_key_each_is_an_attempt_of_its_own(self, chapter: Session) -> None:
-        assert edit(chapter).json()["attempt_id"] != edit(chapter).json()["attempt_id"]
-
-    @pytest.mark.parametrize("text", ["", " \n", "a\x00b", "\udfff", None, 5])
-    def test_what_cannot_be_a_reply_is_refused(self, chapter: Session, text: Any) -> None:
-        assert_problem(edit(chapter, text), 422, "invalid-input")
-        assert told(chapter)[-1] == "another reply"
-
 
 @pytest.mark.parametrize("act", [choose_the_first, edit])
 class TestWhenNothingCanChange:
-    def test_after_play_has_gone_on(self, chapter: Session, act: Callable[[Session], Any]) -> None:
-        add_prompts(chapter, 1)
-        problem = assert_problem(act(chapter), 409, "wrong-state")
-        assert PLAY_HAS_GONE_ON in problem["detail"]
-        assert told(chapter)[3] == "another reply"
-
     @pytest.mark.parametrize("fields", [{"state": "ENDED"}, {"is_ending": True}])
     def test_outside_play(
         self, chapter: Session, act: Callable[[Session], Any], fields: dict[str, Any]
@@ -519,12 +380,3 @@ class TestTheWorld:
             ("went", False, {"to": "quay"}, "go", 1),
             ("took", True, {"what": "rope"}, "act", 0),
         ]
-
-    def test_a_turn_is_closed_by_an_act(self, deep: Session) -> None:
-        chosen = {"attempt_id": attempts(deep, 1)[0]["attempt_id"]}
-        for answer in (
-            call("POST", address(deep, "reroll"), {}),
-            call("POST", address(deep, "turns/1/choose"), chosen),
-            call("POST", address(deep, "turns/1/edit"), {"text": "I stay."}),
-        ):
-            assert USER_HAS_ACTED in assert_problem(answer, 409, "wrong-state")["detail"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from pytest_django import Settings
@@ -19,9 +19,7 @@ from agents.llm.providers.scripted import ScriptedProvider
 from sessions import storage
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
-from storyengine.backups import sqlite, starting
 from storyengine.backups.folder import Reason
-from storyengine.backups.sqlite import look_at
 from storyengine.backups.taking import back_up
 from storyengine.backups.tests.rows import all_rows
 from storyengine.tests.url_map import text_of
@@ -95,10 +93,6 @@ class TestEmpty:
         with pytest.raises(CommandError, match=r"To begin with an empty library, run .*migrate"):
             call_command("prepare")
 
-    def test_backups_without_chapters_are_no_reason(self, unused: None) -> None:
-        back_up(Reason.DAILY)
-        call_command("prepare")
-
 
 class TestNewer:
     @pytest.fixture(autouse=True)
@@ -117,12 +111,6 @@ class TestNewer:
             call_command("prepare")
         call_command("restore", str(earlier))
         call_command("prepare")
-
-    def test_without_one_it_says_what_to_do_all_the_same(self, folder: Path) -> None:
-        for path in folder.iterdir():
-            path.unlink()
-        with pytest.raises(CommandError, match=r"Start that version or a later one; or go back"):
-            call_command("prepare")
 
 
 def test_a_database_from_before_the_migrations_began_anew_is_refused(folder: Path) -> None:
@@ -187,16 +175,6 @@ class TestDamaged:
             connection.close()
         assert said_so
 
-    def test_looking_has_an_end(self, database_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def look_for_ever(looking: sqlite3.Connection, _check: str) -> None:
-            looking.execute(
-                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
-                " SELECT count(*) FROM n"
-            ).fetchone()
-
-        monkeypatch.setattr(sqlite, "_check", look_for_ever)
-        look_at(database_file, seconds=0.5)
-
 
 def starts() -> bool:
     try:
@@ -229,21 +207,3 @@ class TestFullDisk:
         monkeypatch.setattr(storage, "LEAST_FREE_BYTES", 1 << 60)
         with pytest.raises(CommandError, match=f"disk of {settings.DATA_FOLDER} is full"):
             call_command("prepare")
-
-    def test_also_where_only_the_database_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(starting, "has_been_used", fail_for_want_of_room)
-        with pytest.raises(CommandError, match="The disk is full"):
-            call_command("prepare")
-
-    def test_also_where_the_tables_are_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(
-            "django.core.management.commands.migrate.Command.handle", fail_for_want_of_room
-        )
-        with pytest.raises(CommandError, match="The disk is full"):
-            call_command("migrate", verbosity=0)
-
-
-def fail_for_want_of_room(*_arguments: object, **_named: object) -> bool:
-    cause = sqlite3.OperationalError("database or disk is full")
-    cause.sqlite_errorcode = sqlite3.SQLITE_FULL
-    raise OperationalError("database or disk is full") from cause

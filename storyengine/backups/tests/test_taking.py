@@ -19,7 +19,6 @@ from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
-from sessions.tests.factories import make_chapter
 from sessions.tests.racing import at_once
 from storyengine.backups import postgresql, tasks
 from storyengine.backups.folder import Backup, Reason, backups, is_due, throw_away_old_ones
@@ -57,15 +56,6 @@ class TestBackUp:
             with closing(sqlite3.connect(path)) as copy:
                 assert copy.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
-    def test_its_name_tells_whether_it_has_chapters(self) -> None:
-        assert "-asked-for-empty-" in back_up(Reason.ASKED_FOR).name
-        make_chapter()
-        assert "empty" not in back_up(Reason.ASKED_FOR).name
-        assert [(one.reason, one.has_chapters) for one in backups()] == [
-            (Reason.ASKED_FOR, True),
-            (Reason.ASKED_FOR, False),
-        ]
-
     def test_two_at_once_are_two_whole_ones(self) -> None:
         made = at_once(*[lambda: back_up(Reason.ASKED_FOR)] * 2)
         assert set(made) == {one.path for one in backups()}
@@ -89,22 +79,10 @@ class TestBackUp:
             back_up(Reason.ASKED_FOR)
         assert [found.name for found in folder.iterdir()] == [".lock"]
 
-    def test_a_folder_that_cannot_be_made_is_named(self, settings: Settings, folder: Path) -> None:
-        folder.write_text("a file")
-        settings.BACKUPS_FOLDER = folder / "backups"
-        with pytest.raises(CommandError, match=r"The folder .*backups cannot be used"):
-            call_command("backup")
-
 
 @pytest.mark.django_db(transaction=True)
 class TestDaily:
     def test_the_day_has_one(self) -> None:
-        assert back_up_if_due()
-        assert back_up_if_due() is None
-
-    def test_the_first_chapter_does_not_wait_for_the_next_day(self) -> None:
-        assert back_up_if_due()
-        make_chapter()
         assert back_up_if_due()
         assert back_up_if_due() is None
 
@@ -136,14 +114,6 @@ class TestDaily:
         tasks.back_up_daily()
         assert len(backups()) == (connection.vendor == "sqlite")
 
-    def test_the_worker_lives_through_a_failure(
-        self, settings: Settings, folder: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        folder.write_text("a file")
-        settings.BACKUPS_FOLDER = folder / "backups"
-        tasks.back_up_daily()
-        assert ("there is no backup of today" in caplog.text) == (connection.vendor == "sqlite")
-
 
 class TestIsDue:
     @pytest.mark.parametrize(
@@ -155,11 +125,6 @@ class TestIsDue:
         for hours in hours_ago:
             lay(folder, datetime.now(UTC) - timedelta(hours=hours))
         assert is_due(has_chapters=True) is due
-
-    def test_one_without_chapters_is_none_of_a_database_with_some(self, folder: Path) -> None:
-        lay(folder, datetime.now(UTC), "daily-empty")
-        assert is_due(has_chapters=True)
-        assert not is_due(has_chapters=False)
 
 
 class TestThrowAway:
@@ -201,9 +166,6 @@ class TestThrowAway:
 
 @pytest.mark.django_db
 class TestBeforeMigrating:
-    def test_what_is_up_to_date_needs_none(self) -> None:
-        assert back_up_before_migrating() is None
-
     def test_what_is_to_be_changed_is_backed_up(self) -> None:
         recorder = MigrationRecorder(connection)
         recorder.record_unapplied("memory", max(n for a, n in applied() if a == "memory"))
@@ -254,12 +216,6 @@ class TestBeforeMigrating:
         assert migrated == []
 
     @pytest.mark.usefixtures("due")
-    @pytest.mark.parametrize("option", ["--plan", "--check"])
-    def test_not_to_look_only(self, migrated: list[bool], option: str) -> None:
-        call_command("migrate", option)
-        assert backups() == []
-
-    @pytest.mark.usefixtures("due")
     def test_without_one_nothing_is_changed(
         self, migrated: list[bool], settings: Settings, folder: Path
     ) -> None:
@@ -283,11 +239,6 @@ class TestBeforeMigrating:
         call_command("migrate", verbosity=0)
         assert "without a backup: no pg_dump" in capsys.readouterr().err
         assert migrated == [True]
-
-    def test_a_new_database_needs_none(self) -> None:
-        MigrationRecorder(connection).flush()
-        assert back_up_before_migrating() is None
-        assert backups() == []
 
 
 def applied() -> list[tuple[str, str]]:

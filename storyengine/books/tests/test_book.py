@@ -4,9 +4,9 @@ import pytest
 
 from memory.models import NarrativeDraft
 from memory.prose.receipts.paragraphs import Kind
-from sessions.models import UNTITLED, Session
+from sessions.models import Session
 from sessions.tests.factories import make_cast
-from storyengine.books.book import Book, blocks_of, book_of, make_book, readable
+from storyengine.books.book import Book, blocks_of, book_of, readable
 from storyengine.books.tests.nasty import BOOK_ID, TEXTS
 
 
@@ -29,11 +29,6 @@ def test_prose_is_headings_breaks_and_paragraphs() -> None:
     ]
 
 
-def test_a_line_is_no_heading_because_it_is_short() -> None:
-    """The pages show such a line as any other."""
-    assert shape_of("The coin\n\nIt fell.")[0] == (Kind.PROSE, ["The coin"])
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_nothing_is_left_that_a_format_refuses(text: str) -> None:
     kept = readable(text)
@@ -42,11 +37,6 @@ def test_nothing_is_left_that_a_format_refuses(text: str) -> None:
     assert not [sign for sign in kept if 0xD800 <= ord(sign) < 0xE000 or sign in "\ufffe\uffff"]
     marks = "\u200e\u200f\u202c\u202e\u2066\u2069"
     assert [sign for sign in kept if sign in marks] == [sign for sign in text if sign in marks]
-
-
-def test_a_title_of_nothing_readable_is_replaced() -> None:
-    book = make_book(BOOK_ID, "\x00", cast=["\x07", "Dora"], chapters=[("\x1f\n", "")])
-    assert (book.title, book.cast, book.chapters[0].title) == (UNTITLED, ("Dora",), UNTITLED)
 
 
 @pytest.mark.django_db

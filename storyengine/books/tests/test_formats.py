@@ -100,18 +100,6 @@ def test_an_epub_turns_its_pages_as_its_language_is_read(
         assert ('dir="rtl">' in part_of(book, name).partition("<head>")[0]) is from_right
 
 
-def test_each_chapter_of_a_story_is_in_its_own_language() -> None:
-    chapters = [("One", "Natt."), ("Two", "La nuit."), ("Three", "Night.")]
-    book = make_book(BOOK_ID, "x", cast=[], chapters=chapters, languages=["", "fr", "en"])
-    assert book.language == "fr"
-    pages = [part_of(book, f"EPUB/page000{number}.xhtml") for number in range(2, 5)]
-    assert [re.findall(r'<section lang="(.*?)"', page) for page in pages] == [
-        ["und"],
-        ["fr"],
-        ["en"],
-    ]
-
-
 def test_a_document_has_its_language_and_the_time_of_its_making() -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     properties = Document(BytesIO(write_docx(book_in("ar", "وقفت مريم.")))).core_properties
@@ -176,9 +164,6 @@ class TestWord:
 
 
 class TestEpub:
-    def test_its_contents_list_the_chapters(self) -> None:
-        assert titles_in_epub(write_epub(simple_book())) == ["The Understudy", "One", "Two"]
-
     def test_it_leaves_no_file_behind(
         self,
         tmp_path: Path,
@@ -215,18 +200,6 @@ def test_any_text_can_be_taken_away(title: str, name: str, text: str) -> None:
     assert write_text(book).decode().startswith(book.title)
 
 
-def test_a_story_of_forty_chapters() -> None:
-    """A format that took the square of the number of paragraphs would make this test last for
-    minutes."""
-    prose = "\n\n".join(
-        f"Paragraph {number} of the *chapter*, {'word ' * 25}" for number in range(170)
-    )
-    chapters = [(f"Chapter {number}", prose) for number in range(40)]
-    book = make_book(BOOK_ID, "A long story", cast=["Dora"], chapters=chapters)
-    for one in FORMATS:
-        assert len(one.write(book)) > 10_000, one.name
-
-
 @pytest.mark.parametrize("unit", ["a\n\n", "*a* ", "a b\n", "***\n\n"])
 def test_a_hostile_draft_takes_no_hour_and_no_gigabyte(unit: str) -> None:
     book = make_book(BOOK_ID, "x", cast=[], chapters=[("x", unit * 60_000)])
@@ -235,9 +208,3 @@ def test_a_hostile_draft_takes_no_hour_and_no_gigabyte(unit: str) -> None:
             format_named(suffix, FORMATS).write(book)
     for suffix in ("md", "txt"):
         assert len(format_named(suffix, FORMATS).write(book)) > 100_000
-
-
-def test_a_format_that_is_not_known_is_refused() -> None:
-    assert format_named("epub", FORMATS).name == "EPUB"
-    with pytest.raises(InvalidInput, match="docx and epub and md and txt"):
-        format_named("mobi", FORMATS)

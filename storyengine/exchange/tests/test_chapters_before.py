@@ -5,10 +5,8 @@ import uuid
 
 import pytest
 
-from memory.before.handed_on import what_holds
 from memory.before.story_so_far import write_story_so_far
 from memory.canon.corrections import write_correction
-from memory.fold.folding import fold_chapter
 from memory.recall.recalling import Passage, Reader, recall
 from memory.tests.factories import add_delta
 from sessions.chapter.stories import (
@@ -18,9 +16,7 @@ from sessions.chapter.stories import (
     restore_chapter,
 )
 from sessions.models import CastMember, Session, State
-from sessions.play.committing import edit_reply
 from sessions.tests.factories import (
-    add_reply,
     add_turn,
     make_active_chapter,
     make_cast,
@@ -68,16 +64,6 @@ def first() -> Session:
     return chapter
 
 
-def move_to_slot_1(chapter: Session, old_slot: int) -> Session:
-    """Give slot 1 to the person of another slot, whose slot gets somebody new."""
-    by_slot = {one.slot: one for one in chapter.cast}
-    make_cast(chapter, name={"1": NAMES[str(old_slot)], str(old_slot): "Somebody new"})
-    members = CastMember.objects.filter(session=chapter)
-    members.filter(slot=1).update(origin=by_slot[old_slot].origin)
-    members.filter(slot=old_slot).update(origin=None)
-    return Session.objects.get(pk=chapter.pk)
-
-
 def test_a_turn_of_the_chapter_before_is_found_and_named(first: Session) -> None:
     [passage] = ask(follow(first), "lantern", 2)
     assert passage.earlier == first
@@ -93,47 +79,6 @@ def test_only_who_witnessed_a_turn_finds_it_in_every_later_chapter(first: Sessio
         assert "ruby" in texts(chapter, "ruby")
         assert not ask(chapter, "ruby", 2)
         assert not ask(chapter, "ruby", 1, 2)
-
-
-def test_a_person_takes_what_they_saw_to_another_slot_and_a_new_one_finds_nothing(
-    first: Session,
-) -> None:
-    play(first, "Ilse opens the vault.", [3])
-    chapter = move_to_slot_1(begin_next_chapter(first.story_id), 3)
-    chapter = start(chapter)
-    third = follow(chapter)
-    for one in (chapter, third):
-        assert "vault" in texts(one, "vault", 1)
-        assert not ask(one, "ruby", 1)
-        assert not ask(one, "vault ruby lantern", 3)
-        assert "vault" in texts(one, "vault ruby")
-        assert "ruby" in texts(one, "vault ruby")
-
-
-def test_who_stayed_away_for_a_chapter_comes_back_with_what_they_saw(first: Session) -> None:
-    play(first, "Ilse opens the vault.", [3])
-    add_delta(first, 1, 3, {"canon_locks": ["The vault is open."]}, audience=[3])
-    second = begin_next_chapter(first.story_id)
-    CastMember.objects.filter(session=second, slot=3).update(is_selected=False)
-    second = start(second)
-    play(second, "A cannon is fired.", [1, 2])
-    add_delta(second, 1, 1, {"canon_locks": ["The cannon is hot."]}, audience=[1, 2])
-    third = begin_next_chapter(first.story_id)
-    CastMember.objects.filter(session=third, slot=3).update(is_selected=True)
-    third = start(Session.objects.get(pk=third.pk))
-    assert "vault" in texts(third, "vault", 3)
-    assert not ask(third, "ruby fired", 3)
-    holds = what_holds(fold_chapter(third, readers=[3]), third.characters)
-    # What everybody of the second chapter knew is told to whoever joins.
-    assert holds["canon_locks"] == ["The vault is open.", "The cannon is hot."]
-
-
-def test_an_attempt_that_is_not_chosen_is_not_found(first: Session) -> None:
-    add_reply(first, 2, "I pocket a zeppelin.", is_chosen=False)
-    chapter = follow(first)
-    assert not ask(chapter, "zeppelin")
-    edit_reply(first.pk, 2, "I pocket a violin.")
-    assert "violin" in texts(chapter, "violin")
 
 
 def test_a_deleted_chapter_is_not_found_until_it_is_back(first: Session) -> None:
@@ -157,20 +102,6 @@ def test_the_way_back_goes_by_the_chapter_that_this_one_came_from(first: Session
     other = follow(fork)
     assert "zeppelin" in texts(other, "zeppelin", 2)
     assert not ask(other, "ruby")
-
-
-def test_a_chapter_that_was_begun_before_another_fork_was_chosen_goes_by_that_fork(
-    first: Session,
-) -> None:
-    chapter = begin_next_chapter(first.story_id)
-    fork = fork_chapter(first.pk, 1)
-    play(fork, "A zeppelin lands.", [2])
-    choose_chapter(fork.pk)
-    chapter = start(chapter)
-    assert chapter.follows_id == fork.pk
-    assert "zeppelin" in texts(chapter, "zeppelin", 2)
-    assert not ask(chapter, "zeppelin", 1)
-    assert not ask(chapter, "ruby")
 
 
 def test_a_fork_remembers_the_same(first: Session) -> None:

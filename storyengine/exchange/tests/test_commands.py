@@ -3,9 +3,8 @@ higher than those of pages."""
 
 import json
 import stat
-import uuid
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from sessions.models import Event, Session, Story, Tab1Inputs, Turn
 from storyengine.access.body_limit import LARGEST_FILE
 from storyengine.exchange import importing
 from storyengine.exchange.exporting import export_chapter
-from storyengine.exchange.file_errors import CHANGED, BadChapterFile, BeyondLimits
+from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.story_exporting import export_story
 from storyengine.exchange.tests.chapters import make_whole_chapter
@@ -33,7 +32,6 @@ from storyengine.settings.import_limits import (
     Limits,
     import_command,
 )
-from testing.refusals import IS_ARCHIVE
 
 pytestmark = pytest.mark.django_db
 
@@ -122,35 +120,18 @@ class TestImport:
         assert "larger than what can be imported here" in refused.value.in_short
         assert refused.value.in_short.endswith(f"`{import_command()}`.")
 
-    def test_what_is_too_much_for_the_command_too_is_told_in_whole_sentences(self) -> None:
-        error = BeyondLimits("It is endless", OF_THE_OPERATOR)
-        assert str(error) == "It is endless. Nothing was imported."
-        assert error.in_short.endswith("your other chapters are as they were.")
-        assert "page" not in error.in_short
-
-    def test_what_a_text_says_makes_no_chapter_too_large(self) -> None:
-        error = BadChapterFile(f"It is odd. {OVER_THE_NETWORK.way_on}")
-        assert error.in_short == CHANGED
-
-    @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
-    def test_there_is_more_room_for_all_of_it(self, name: str) -> None:
-        if name != "_way_on":
-            assert getattr(OF_THE_OPERATOR, name) >= 10 * getattr(OVER_THE_NETWORK, name)
-
     @pytest.mark.parametrize(
         ("change", "message"),
         [
             (lambda file: b"[" * 100_000, "nested too deeply"),
             (lambda file: file[:-1], "is not JSON"),
             (lambda file: file.replace(b"I answer", b"I \\u0000answer"), "not text"),
-            (lambda file: file.replace(b'"prompt_index":10,', b'"prompt_index":11,', 1), "must be"),
-            (lambda file: b"\x1f\x8b\x08" + file, IS_ARCHIVE),
-            (
-                lambda file: file.replace(b'"version":2', b'"version":3'),
-                "reads version 2",
-            ),
         ],
-        ids=["deep", "cut off", "NUL", "a prompt too many", "packed", "of a later release"],
+        ids=[
+            "deep",
+            "cut off",
+            "NUL",
+        ],
     )
     def test_a_file_that_is_hostile_or_broken_changes_nothing(
         self, tmp_path: Path, change: Callable[[bytes], bytes], message: str
@@ -177,11 +158,6 @@ class TestImport:
         with pytest.raises(CommandError, match="larger than 500,000,000 bytes") as refused:
             run("import_chapter", file)
         assert import_command() not in str(refused.value)
-
-    @pytest.mark.parametrize("name", ["absent.json", "."])
-    def test_what_cannot_be_read_is_said(self, tmp_path: Path, name: str) -> None:
-        with pytest.raises(CommandError, match=r"cannot be read: .+ Nothing was imported\."):
-            run("import_chapter", tmp_path / name)
 
     def test_a_database_that_fails_half_way_keeps_nothing_and_its_words_are_not_said(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -229,12 +205,3 @@ class TestExport:
         ):
             run("export_chapter", make_whole_chapter().pk, tmp_path / "chapter.json")
         assert list(tmp_path.iterdir()) == []
-
-    def test_an_unknown_chapter_leaves_no_file(self, tmp_path: Path) -> None:
-        with pytest.raises(CommandError):
-            run("export_chapter", uuid.uuid4(), tmp_path / "chapter.json")
-        assert list(tmp_path.iterdir()) == []
-
-    def test_what_is_no_id_is_said(self, tmp_path: Path) -> None:
-        with pytest.raises(CommandError, match="session_id"):
-            run("export_chapter", "the-dark-lamp", tmp_path / "chapter.json")

@@ -14,14 +14,10 @@ from agents.running.recovery import recover
 from agents.running.results import ask_for_result
 from sessions.chapter import storing_imports
 from sessions.chapter.access import get_chapter
-from sessions.chapter.chapters import delete_chapter
 from sessions.chapter.stories import hide_chapter
 from sessions.exceptions import KeyReused, UnknownChapter
 from sessions.models import Session, State, Turn
 from sessions.play.played_world import NewChange, add_changes
-from sessions.tests.factories import (
-    make_chapter,
-)
 from sessions.tests.racing import at_once, successes
 from sessions.tests.weekly import few
 from storyengine.exchange import exporting, forking
@@ -34,32 +30,17 @@ from storyengine.exchange.tests.chapters import (
 )
 from storyengine.exchange.tests.test_large_imports import counts, let_lease_run_out
 from storyengine.settings.import_limits import OF_THE_OPERATOR
-from testing.refusals import NOTHING_KEPT
 
 pytestmark = pytest.mark.django_db
 
 
 class TestOnce:
-    def test_the_same_form_twice_is_the_same_fork(self) -> None:
-        origin = make_whole_chapter()
-        fork = fork_chapter(origin.pk, 4, submission_key="form")
-        assert fork_chapter(origin.pk, 4, submission_key="form") == fork
-        assert Session.objects.count() == 2
-
-    def test_without_a_key_each_is_a_fork_of_its_own(self) -> None:
-        origin = make_whole_chapter()
-        assert fork_chapter(origin.pk, 4) != fork_chapter(origin.pk, 4)
-
     def test_the_same_form_for_another_turn_is_refused(self) -> None:
         origin = make_whole_chapter()
         fork_chapter(origin.pk, 4, submission_key="form")
         with pytest.raises(KeyReused):
             fork_chapter(origin.pk, 5, submission_key="form")
         assert Session.objects.count() == 2
-
-    def test_the_same_key_for_two_chapters_makes_two(self) -> None:
-        forks = {fork_chapter(make_whole_chapter().pk, 4, submission_key="form") for _ in range(2)}
-        assert len(forks) == 2
 
     @pytest.mark.django_db(transaction=True)
     def test_two_at_once_make_one(self) -> None:
@@ -124,28 +105,6 @@ class TestHalfAFork:
         fork = fork_chapter(origin.pk, 4, submission_key="form")
         assert fork.prompt_index == 4
         assert Session.everything.count() == 2
-
-    def test_its_origin_can_be_deleted_meanwhile(self, half_way: Session) -> None:
-        delete_chapter(Session.objects.get().pk)
-        half_way = Session.everything.get()
-        assert (half_way.origin_id, half_way.origin_title) == (None, "The Dark Lamp")
-
-    def test_what_names_it_as_its_origin_is_not_removed_with_it(self, half_way: Session) -> None:
-        named = make_chapter(origin=half_way)
-        let_lease_run_out()
-        recover()
-        assert not Session.everything.filter(pk=half_way.pk).exists()
-        assert get_chapter(named.pk).origin_id is None
-
-    def test_one_that_fails_leaves_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        origin = make_whole_chapter()
-        before = counts()
-        monkeypatch.setattr(
-            storing_imports, "let_others_write", lambda _seconds: let_lease_run_out()
-        )
-        with pytest.raises(storing_imports.ImportLost, match=NOTHING_KEPT):
-            fork_chapter(origin.pk, 4)
-        assert counts() == before
 
 
 @pytest.mark.django_db(transaction=True)

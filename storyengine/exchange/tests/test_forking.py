@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from agents.flows.replies.choosing import edit_reply
 from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.turns import keep_reply
-from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
@@ -26,8 +25,7 @@ from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.canon.corrections import write_correction
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock
-from memory.telling.now_view import now_view
-from memory.tests.factories import add_delta, add_lock
+from memory.tests.factories import add_lock
 from sessions.chapter.access import get_chapter
 from sessions.exceptions import UnknownChapter, UnknownTurn, WrongState
 from sessions.models import Attempt, Session, State
@@ -36,8 +34,6 @@ from sessions.play.breaking import pending_attempt
 from sessions.record.transcript import read_transcript
 from sessions.tests.factories import (
     add_prompts,
-    add_reply,
-    add_turn,
     make_active_chapter,
     make_chapter,
 )
@@ -85,21 +81,6 @@ class TestContents:
         fork = fork_chapter(chapter.pk, number)
         assert exported(fork, *OWN) == before
         assert exported(chapter) == after
-
-    def test_facts_keep_the_prompts_from_which_they_come(self, chapter: Session) -> None:
-        add_prompts(chapter, 9)
-        lit = {"key": "lamp", "after": "lit", "at": [3]}
-        dark = {"key": "lamp", "after": "dark", "at": [9]}
-        add_delta(chapter, 1, 7, {"state_changes": [lit]})
-        add_delta(chapter, 8, 9, {"state_changes": [dark]})
-
-        def lamp(of: Session) -> tuple[str, tuple[int, ...]]:
-            [found] = [one for one in now_view(fold_chapter(of)) if one.key == "state"]
-            return found.items[0].text, found.items[0].at
-
-        assert lamp(chapter) == ("lamp: dark", (3, 9))
-        assert lamp(fork_chapter(chapter.pk, 9)) == ("lamp: dark", (3, 9))
-        assert lamp(fork_chapter(chapter.pk, 8)) == ("lamp: lit", (3,))
 
     @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
@@ -166,25 +147,6 @@ class TestContents:
         assert not fork.attempts.exclude(status=Attempt.Status.COMMITTED).exists()
         assert pending_attempt(fork) is None
 
-    def test_an_earlier_choice_decides_the_pointer_and_the_dashed_line(
-        self, chapter: Session
-    ) -> None:
-        """The fork also has the delta of the first attempt, which is not chosen. This delta does
-        not count."""
-        add_prompts(chapter, 7)
-        add_delta(chapter, 1, 7, turn_delta(1, 7, canon_locks=["of the first"]))
-        add_reply(chapter, 7, "Or so.")
-        first = fork_chapter(chapter.pk, 7)
-        assert (first.last_summarized_prompt_index, first.memory_blocks.count()) == (0, 2)
-        assert not read_transcript(first).boundary_is_visible
-        add_delta(chapter, 1, 7, turn_delta(1, 7, canon_locks=["of the second"]))
-        Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=7)
-        second = fork_chapter(chapter.pk, 7)
-        assert (second.last_summarized_prompt_index, second.memory_blocks.count()) == (7, 3)
-        assert read_transcript(second).boundary_is_visible
-        assert "of the second" in str(fold_chapter(second))
-        assert "of the first" not in str(fold_chapter(second))
-
     def test_a_ruling_stands_after_the_turn_at_which_it_was_made(self, chapter: Session) -> None:
         for number in range(1, 6):
             add_prompts(chapter, 1)
@@ -195,27 +157,6 @@ class TestContents:
         assert said == {"True since 1.", "True since 2.", "True since 3."}
         assert [ruling.audience for ruling in rulings] == [[1, 2]] * 3
         assert fork.differs_by_reader
-
-    def test_blocks_of_two_audiences_go_along(self, chapter: Session) -> None:
-        add_prompts(chapter, 8)
-        for audience in ([1, 2, 3], [1, 2]):
-            add_delta(chapter, 1, 7, turn_delta(1, 7), audience=audience)
-        Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=7)
-        at_7, at_6 = fork_chapter(chapter.pk, 7), fork_chapter(chapter.pk, 6)
-        deltas = at_7.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
-        assert [block.audience for block in deltas.order_by("created_at")] == [[1, 2, 3], [1, 2]]
-        assert at_7.last_summarized_prompt_index == 7
-        assert at_6.last_summarized_prompt_index == 0
-        assert at_6.memory_blocks.count() == 1
-
-    def test_the_panel_follows_the_attempt_that_its_last_turn_goes_by(
-        self, chapter: Session
-    ) -> None:
-        for number, actor in ((1, 2), (2, 3)):
-            add_turn(chapter, number, words="Go.", reply="I go.", actor=actor)
-        Session.objects.filter(pk=chapter.pk).update(prompt_index=2, next_agent_slot=2)
-        assert fork_chapter(chapter.pk, 1).next_agent_slot == 3
-        assert fork_chapter(chapter.pk, 2).next_agent_slot == 1
 
 
 class TestStates:
@@ -235,12 +176,6 @@ class TestStates:
         origin = make_chapter(state=state)
         with pytest.raises(WrongState, match=NOT_BEGUN):
             fork_chapter(origin.pk, 1)
-        assert Session.everything.count() == 1
-
-    def test_one_of_a_mode_that_is_not_installed_is_refused_by_its_name(self) -> None:
-        origin = make_whole_chapter(mode="voyager")
-        with pytest.raises(WrongState, match='played as "voyager", a way to play that is not'):
-            fork_chapter(origin.pk, 4)
         assert Session.everything.count() == 1
 
     @pytest.mark.parametrize("state", [State.IMPORTING, State.RESETTING])
@@ -281,13 +216,6 @@ class TestPlay:
         assert (fork.prompt_index, fork.last_summarized_prompt_index) == (9, 7)
         assert get_chapter(chapter.pk).last_summarized_prompt_index == 0
 
-    def test_ending_it_asks_for_it_too(self, chapter: Session, run_jobs: RunJobs) -> None:
-        add_prompts(chapter, 9)
-        fork = fork_chapter(chapter.pk, 4)
-        request_end(fork.pk)
-        assert run_jobs() == 1
-        assert get_chapter(fork.pk).state == State.ENDED
-
     def test_its_last_turn_can_be_written_again_and_its_origin_stays(
         self, chapter: Session
     ) -> None:
@@ -297,13 +225,6 @@ class TestPlay:
         reroll(fork)
         assert fork.turns.get(number=2).attempts.count() == 2
         assert exported(chapter) == before
-
-    def test_a_fork_can_be_forked(self, chapter: Session) -> None:
-        add_prompts(chapter, 3)
-        first = fork_chapter(chapter.pk, 2)
-        second = fork_chapter(first.pk, 1)
-        assert (second.origin_id, second.origin_title) == (first.pk, first.title)
-        assert [second.title, first.title] == ["The Dark Lamp (3)", "The Dark Lamp (2)"]
 
 
 def repeat_the_secret(request: ModelRequest) -> str:

@@ -4,7 +4,6 @@ Other work does not wait for the import. The chapter appears only when it is who
 calls no model.
 """
 
-import gc
 import json
 import os
 import subprocess
@@ -24,7 +23,6 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from agents.flows.remembering.memory_calls import find_memory_behind
-from agents.flows.telling.ending import retry_summary
 from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, ProviderConsent
@@ -67,15 +65,6 @@ class TestSpending:
         behind = find_memory_behind(imported, is_ending=False)
         assert behind is not None
         assert behind.calls == 300
-
-    def test_once_accepted_one_is_written_with_each_prompt(
-        self, imported: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
-    ) -> None:
-        retry_summary(imported.pk, accept_calls=True)
-        assert run_jobs() == 1
-        for _ in range(3):
-            play(imported)
-            assert run_jobs() == 1
 
     def test_many_sets_of_witnesses_in_two_stretches_ask_too(
         self,
@@ -171,66 +160,6 @@ class TestOthers:
         # 1 and its cast.
         assert most <= storing_imports.PIECE_ROWS + 5
         assert len(stored) > 4
-
-    def test_a_turn_with_much_in_it_is_stored_in_pieces_too(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Only the attempts of a turn are stored in one transaction, because they refer to each
-        other. Their events are stored in pieces."""
-        file = json.loads(long_chapter_file(1))
-        [turn] = file["chapter"]["turns"]
-        [attempt] = turn["attempts"]
-        attempt["events"] += [attempt["events"][0] | {"role": "system"}] * 98
-        turn["attempts"] = [attempt] * 20
-        stored = [0]
-        monkeypatch.setattr(
-            storing_imports, "let_others_write", lambda _seconds: stored.append(sum(counts()))
-        )
-        assert import_chapter(json.dumps(file).encode()).events.count() == 2_000
-        most = max(after - before for before, after in pairwise(stored))
-        assert most <= storing_imports.PIECE_ROWS + 5
-
-    def test_no_garbage_is_collected_while_others_wait(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A collection looks at all objects of the file, and takes up to a second for a large
-        one."""
-        content = long_chapter_file(storing_imports.PIECE_ROWS * 2)
-        # For each collection, whether others had to wait for it. The pieces are stored between the
-        # first and the last of these calls.
-        collections: list[bool] = []
-        counts_at_pieces: list[int] = []
-        monkeypatch.setattr(
-            storing_imports,
-            "let_others_write",
-            lambda _worked: counts_at_pieces.append(len(collections)),
-        )
-
-        def note(phase: str, _: object) -> None:
-            if phase == "start":
-                collections.append(connection.in_atomic_block)
-
-        thresholds = gc.get_threshold()
-        gc.callbacks.append(note)
-        gc.set_threshold(100, 1, 1)
-        try:
-            import_chapter(content)
-        finally:
-            gc.set_threshold(*thresholds)
-            gc.callbacks.remove(note)
-        assert gc.isenabled()
-        while_stored = collections[counts_at_pieces[0] : counts_at_pieces[-1]]
-        assert while_stored
-        assert not any(while_stored)
-
-    def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(storing_imports, "PIECE_CHARACTERS", 28)
-        events = [Event(text="x" * length) for length in (8, 8, 8, 40, 1)]
-        sizes = [
-            [len(event.text) for event in piece]
-            for piece in storing_imports._pieces([event] for event in events)
-        ]
-        assert sizes == [[8, 8], [8], [40], [1]]
 
 
 @pytest.fixture

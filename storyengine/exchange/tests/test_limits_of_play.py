@@ -13,7 +13,6 @@ from agents.flows.remembering.late_results import finish_with_result
 from agents.flows.replies.finishing import commit_reply
 from agents.flows.replies.turns import store_prompt
 from agents.llm.providers.scripted import ScriptedProvider
-from agents.models import Job
 from agents.modes.declaration import Memory, Mode, Setup
 from agents.modes.fields import save_mode_setup
 from agents.modes.registry import find_mode
@@ -29,7 +28,7 @@ from memory.fold.records import Fold
 from memory.telling.block_kinds import BlockKind
 from memory.tests.factories import add_lock
 from sessions import limits
-from sessions.exceptions import ChapterError, InvalidInput
+from sessions.exceptions import ChapterError
 from sessions.models import PERSON, Attempt, Session, State
 from sessions.payloads import MAX_KEYS
 from sessions.play.attempts import open_reroll, open_trial
@@ -301,9 +300,3 @@ def test_all_of_it_in_one_chapter_comes_back(chapter: Session) -> None:
     for other in (late_results, tried, broken):
         other(chapter)
     comes_back(chapter)
-
-
-def test_an_act_beyond_the_changes_of_an_attempt_is_invalid_input(chapter: Session) -> None:
-    with pytest.raises(InvalidInput, match="One turn can change 1,000 things in the world"):
-        changes(chapter, 1)
-    assert Job.objects.count() == 0

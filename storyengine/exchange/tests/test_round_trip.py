@@ -8,24 +8,18 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 from django.db.models import Model
-from django.test import Client
-from django.urls import reverse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.flows.replies.trials import read_trial
 from agents.models import Job
 from memory.fold.folding import fold_chapter
 from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
 from memory.prose.drafts import chosen_draft
-from memory.telling.now_view import now_view
 from memory.tests.factories import add_delta, add_lock
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Event, EventTerms, Session, State, Tab1Inputs, Turn
 from sessions.play.attempts import open_prompt
-from sessions.play.breaking import attempts_set_aside, pending_attempt
-from sessions.play.committing import reply_of
-from sessions.record.transcript import read_transcript
+from sessions.play.breaking import pending_attempt
 from sessions.tests.factories import (
     add_prompts,
     add_reply,
@@ -140,22 +134,6 @@ class TestWholeChapter:
             assert copied == original
             assert len(all_rows) == len(original) * 2 > 0
 
-    def test_it_reads_the_same(self) -> None:
-        chapter = make_whole_chapter()
-        copy = import_again(chapter)
-        assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text
-        assert fold_chapter(copy) == fold_chapter(chapter)
-        assert [attempt.words for attempt in attempts_set_aside(copy)] == ["Words left behind."]
-        pending = pending_attempt(copy)
-        assert pending is not None
-        assert (pending.partial_text, pending.status) == ("Half a re", Attempt.Status.FAILED)
-
-    def test_a_draft_names_the_new_blocks(self) -> None:
-        copy = import_again(make_whole_chapter())
-        blocks = [str(block.pk) for block in copy.memory_blocks.order_by("created_at")]
-        snapshot = {"max_prompt_index_used": 10, "memory_block_ids_used": blocks}
-        assert [draft.source_snapshot for draft in copy.narrative_drafts.all()] == [snapshot] * 3
-
     def test_a_draft_names_its_origin_and_the_working_copies_name_their_drafts(self) -> None:
         copy = import_again(make_whole_chapter())
         first, second, edited = copy.narrative_drafts.order_by("created_at")
@@ -174,30 +152,6 @@ class TestWholeChapter:
             ids = list(kind._default_manager.values_list("pk", flat=True))
             assert ids
             assert not [pk for pk in ids if str(pk) in text]
-
-    def test_a_slot_of_nobody_is_not_taken_for_one(self) -> None:
-        chapter = make_active_chapter(last_summarized_prompt_index=7)
-        add_lock(chapter, {})
-        add_prompts(chapter, 7)
-        add_delta(chapter, 1, 7, {"character_actions": [{"agent_slot": 99, "did": "ran"}]})
-        delta = import_again(chapter).memory_blocks.latest("created_at")
-        assert delta.json_payload == {"character_actions": [{"agent_slot": 0, "did": "ran"}]}
-
-    def test_facts_keep_the_prompts_from_which_they_come(self) -> None:
-        chapter = make_active_chapter(last_summarized_prompt_index=7)
-        add_lock(chapter, {})
-        add_prompts(chapter, 7)
-        # The block has no prompt 12. The file keeps the number, and the fold does not read it.
-        told = {
-            "major_events": [{"event": "a bell rang", "at": [3, 5, 12]}],
-            "canon_locks": ["the bell is cracked"],
-            "canon_locks_at": [6],
-        }
-        add_delta(chapter, 1, 7, told)
-        copy = import_again(chapter)
-        assert copy.memory_blocks.latest("created_at").json_payload == told
-        found = {item.text: item.at for one in now_view(fold_chapter(copy)) for item in one.items}
-        assert found == {"a bell rang": (3, 5), "the bell is cracked": (6,)}
 
     @pytest.mark.parametrize("names", [{}, {"1": "Tom", "2": "tom"}], ids=["", "two of a name"])
     def test_play_goes_on_from_it(self, names: dict[str, str]) -> None:
@@ -292,17 +246,6 @@ class TestUnsettled:
         assert file["chapter"]["prompt_index"] == 11
         assert file["chapter"]["turns"][-1]["attempts"][0]["words"] == "One more. 11"
 
-    def test_an_agent_that_was_chosen_and_deselected(self) -> None:
-        chapter = make_chapter(selected_agent_slots=[1], next_agent_slot=3)
-        assert import_again(chapter).next_agent_slot == 1
-
-    def test_a_committed_attempt_is_at_its_turn_alone(self) -> None:
-        chapter = make_whole_chapter()
-        add_reply(chapter, 10, "Or otherwise.")
-        file = exported(chapter)["chapter"]
-        assert len(file["turns"][9]["attempts"]) == 4
-        assert len(file["unanswered_attempts"]) == 2
-
     @pytest.mark.parametrize("status", [Attempt.Status.RUNNING, Attempt.Status.FAILED])
     def test_a_trial_that_came_to_nothing_keeps_its_text(self, status: Attempt.Status) -> None:
         chapter = make_whole_chapter()
@@ -321,41 +264,6 @@ class TestUnsettled:
 class TestAttempts:
     """Tests that a file has every attempt, whether it is chosen or not."""
 
-    def test_those_of_a_turn_stand_in_their_order_with_the_chosen_one_named(self) -> None:
-        turn = exported(make_whole_chapter())["chapter"]["turns"][9]
-        replies = [attempt["events"][1]["text"] for attempt in turn["attempts"]]
-        assert replies == ["I answer.\n\nTwice. 10", "Or so.", "On trial."]
-        assert [attempt["kind"] for attempt in turn["attempts"]] == ["prompt", "reroll", "trial"]
-        assert [attempt["source"] for attempt in turn["attempts"]] == [None, None, 1]
-        assert turn["chosen"] == 1
-
-    def test_the_chosen_one_of_the_copy_is_the_same(self) -> None:
-        copy = import_again(make_whole_chapter())
-        turn = copy.turns.get(number=10)
-        assert reply_of(turn.chosen).text == "Or so."
-        assert turn.attempts.count() == 3
-        trial = turn.attempts.get(kind=Attempt.Kind.TRIAL)
-        assert (trial.source, trial.changed_layer) == (turn.chosen, TRIED)
-
-    def test_who_could_perceive_what_comes_back(self) -> None:
-        chapter = make_whole_chapter()
-        attempt = chapter.turns.get(number=10).chosen
-        Attempt.objects.filter(pk=attempt.pk).update(witnesses=[2])
-        Event.objects.filter(attempt=attempt).update(witnesses=[2])
-        chosen = import_again(chapter).turns.get(number=10).chosen
-        assert chosen.witnesses == [2]
-        assert [event.witnesses for event in chosen.events.all()] == [[2], [2]]
-
-    def test_the_length_of_replies_comes_back(self) -> None:
-        assert import_again(make_whole_chapter()).reply_length == "long"
-
-    def test_how_each_reply_ended_comes_back(self) -> None:
-        copy = import_again(make_whole_chapter())
-        attempts = copy.turns.get(number=10).attempts.order_by("submitted_at")
-        assert list(attempts.values_list("ended_before", "was_cut")) == [
-            *(("", False), ("אוריאל", False), ("", True))
-        ]
-
     def test_the_call_that_a_trial_started_from_stays_here(self) -> None:
         chapter = make_whole_chapter()
         call_id = str(uuid.uuid4())
@@ -365,15 +273,3 @@ class TestAttempts:
         assert call_id not in content.decode()
         copied = import_chapter(content).attempts.get(kind=Attempt.Kind.TRIAL)
         assert copied.changed_layer == TRIED
-
-    def test_a_trial_that_was_imported_can_be_looked_at(self) -> None:
-        copy = import_again(make_whole_chapter())
-        trial = copy.attempts.get(kind=Attempt.Kind.TRIAL)
-        shown = read_trial(copy.pk, trial.pk)
-        assert (shown.reply, shown.new_reply) == ("Or so.", "On trial.")
-        assert (shown.base, shown.call) == (None, None)
-        page = Client().get(reverse("pages:trial", args=[copy.pk, trial.pk]))
-        assert page.status_code == 200
-        assert "On trial." in page.content.decode()
-        answer = Client().get(f"/api/session/{copy.pk}/trial/{trial.pk}")
-        assert answer.status_code == 200

@@ -17,7 +17,6 @@ from pytest_django import Settings
 from agents.calling.consent import ConsentMissing
 from agents.exceptions import BudgetSpent, ModelNotReady
 from agents.flows.beginning.locking import request_lock
-from agents.flows.replies.choosing import choose_reply, edit_reply
 from agents.flows.replies.turns import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
 from agents.llm.providers.failures.call_errors import (
@@ -29,13 +28,13 @@ from agents.llm.providers.failures.call_errors import (
 )
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.running.jobs import claim, postpone, queue_job
+from agents.running.jobs import queue_job
 from agents.running.recovery import recover
 from agents.running.work import work_on
-from sessions.log_lines import note, working_for
+from sessions.log_lines import working_for
 from sessions.models import Attempt, Tab1Inputs
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.access.log_format import JsonFormatter, LeaveOutRequests, LogFile
+from storyengine.access.log_format import JsonFormatter, LogFile
 from storyengine.operations.tests.reading import Written
 
 # The program logs lines about a transaction after the commit, so these tests commit real
@@ -153,18 +152,6 @@ class TestTurns:
         assert written.event("model call")["outcome"] == "stopped"
         check(written)
 
-    def test_what_the_story_goes_by_is_told_when_the_user_chose_it(self, written: Written) -> None:
-        chapter = make_active_chapter()
-        add_prompts(chapter, 1)
-        first = chapter.turns.get().chosen
-        edit = edit_reply(chapter.pk, 1, WORDS)
-        choose_reply(chapter.pk, 1, first.pk)
-        assert written.event("attempt committed")["attempt_kind"] == "edit"
-        assert [
-            (line["attempt_id"], line["prompt"]) for line in written.events("attempt chosen")
-        ] == [(str(edit.pk), 1), (str(first.pk), 1)]
-        check(written)
-
 
 class TestJobs:
     def test_a_worker_tells_whose_request_it_works_for(
@@ -206,13 +193,6 @@ class TestJobs:
             assert line["failure"] == ended_as(error)
         check(written)
 
-    def test_one_that_is_given_back(self, written: Written) -> None:
-        chapter = make_active_chapter()
-        job = claim(queue_job(chapter.pk, Job.Kind.NARRATE, "k").pk)
-        assert job is not None
-        postpone(job, seconds=0, counts=False)
-        assert written.event("job given back")["job_id"] == str(job.pk)
-
     def test_what_a_dead_worker_left_is_told_by_the_sweep(self, written: Written) -> None:
         chapter = make_active_chapter()
         queue_job(chapter.pk, Job.Kind.NARRATE, "k")
@@ -221,13 +201,6 @@ class TestJobs:
         assert written.event("sweep found")["jobs"] == 1
         recover()
         assert len(written.events("sweep found")) == 1
-
-    def test_a_later_request_for_the_same_job_is_the_one_that_is_told(self) -> None:
-        chapter = make_active_chapter()
-        for request_id in ("one", "two"):
-            with working_for(request_id=request_id):
-                job = queue_job(chapter.pk, Job.Kind.NARRATE, "k")
-        assert job.request_id == "two"
 
 
 def lock() -> Job:
@@ -276,25 +249,6 @@ class TestForm:
         line = JsonFormatter().format(self.record("x %s", secret, name=secret))
         assert json.loads(line)["event"] == "x [secret]"
         assert json.loads(line)["name"] == "[secret]"
-
-    def test_on_a_terminal_it_reads_as_a_line(self, written: Written) -> None:
-        with working_for(request_id="r", session_id=None):
-            note(logging.getLogger("storyengine"), "it happened", model="two words", ms=3, no=None)
-        assert written.as_text == ['it happened model="two words" ms=3 request_id=r']
-
-    @pytest.mark.parametrize(
-        ("name", "level", "is_shown"),
-        [
-            ("storyengine.access.requests", logging.INFO, False),
-            ("storyengine.access.requests", logging.WARNING, True),
-            ("agents.flows.replies.turns", logging.INFO, True),
-        ],
-    )
-    def test_a_terminal_is_spared_what_every_page_asks(
-        self, name: str, level: int, is_shown: bool
-    ) -> None:
-        record = logging.LogRecord(name, level, "x", 1, "request", (), None)
-        assert LeaveOutRequests().filter(record) == is_shown
 
 
 @pytest.mark.parametrize(("kind", "complains"), [(errno.ENOSPC, False), (errno.EIO, True)])

@@ -9,7 +9,6 @@ from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
-from pytest_django import DjangoAssertNumQueries
 
 from agents.flows.tests.playing import play
 from agents.llm.providers.failures.call_errors import ProviderBusy
@@ -17,9 +16,8 @@ from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job, ProcessHeartbeat
 from agents.running.heartbeats import store_heartbeat
 from agents.running.jobs import queue_job
-from agents.running.recovery import recover
 from sessions.chapter.stories import hide_chapter
-from sessions.tests.factories import add_attempt, make_active_chapter
+from sessions.tests.factories import make_active_chapter
 from storyengine.operations import exposition
 from storyengine.operations.exposition import own_samples
 from storyengine.operations.tests.reading import growth, read_metrics
@@ -52,15 +50,6 @@ class TestCounts:
         for what in ("turn", "model call"):
             series = "storyengine_failures_total"
             assert grown[f'{series}{{kind="ProviderBusy",of="{what}",process="web"}}'] == 1
-
-    def test_what_a_dead_process_left(self) -> None:
-        before = read_metrics()
-        add_attempt(make_active_chapter(), lease_until=timezone.now() - timedelta(hours=1))
-        recover()
-        grown = growth(before)
-        assert grown['storyengine_sweep_findings_total{process="web",what="turns"}'] == 1
-        failures = "storyengine_failures_total"
-        assert grown[f'{failures}{{kind="Interrupted",of="turn",process="web"}}'] == 1
 
     def test_a_job(self, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
         before = read_metrics()
@@ -96,15 +85,6 @@ class TestWorkers:
         assert told["storyengine_worker_up"] == 0
         assert 'storyengine_open_streams{process="celery@one"}' in told
 
-    def test_what_a_dead_process_measured_of_a_moment_is_over(self) -> None:
-        measured = own_samples()
-        measured["storyengine_open_streams"] = [("storyengine_open_streams", {}, 3.0)]
-        store_heartbeat("web@there:8000", measured, role=ProcessHeartbeat.Role.WEB)
-        series = 'storyengine_open_streams{process="web@there:8000"}'
-        assert read_metrics()[series] == 3
-        store_heartbeat("web@there:8000", measured, is_last=True, role=ProcessHeartbeat.Role.WEB)
-        assert read_metrics()[series] == 0
-
     def test_a_web_process_has_one_name_in_each_scrape(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -118,12 +98,6 @@ class TestWorkers:
         ]
         # A web process does no work of a worker.
         assert told["storyengine_worker_up"] == 0
-
-    def test_counts_of_another_version_are_passed_over(self) -> None:
-        ProcessHeartbeat.objects.create(
-            name="celery@old", counts={"storyengine_gone": [["x", {}, 1]]}
-        )
-        assert not [series for series in read_metrics() if "celery@old" in series]
 
 
 @pytest.mark.django_db
@@ -143,15 +117,6 @@ class TestQueue:
         assert 90 <= oldest < 150
         hide_chapter(chapter.pk)
         assert not [name for name in read_metrics() if name.startswith(waiting)]
-
-    def test_it_costs_the_same_however_many_there_were(
-        self, django_assert_num_queries: DjangoAssertNumQueries
-    ) -> None:
-        chapter = make_active_chapter()
-        for number in range(5):
-            queue_job(chapter.pk, Job.Kind.NARRATE, str(number))
-        with django_assert_num_queries(4):
-            read_metrics()
 
 
 @pytest.mark.django_db

@@ -8,7 +8,6 @@ from pytest_django import Settings
 
 from agents.models import ProcessHeartbeat
 from agents.running.heartbeats import DEAD_AFTER, store_heartbeat
-from storyengine.operations.checks import process_checks
 from storyengine.operations.checks.process_checks import check_processes, find_faults
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
@@ -45,14 +44,6 @@ class TestKeys:
             assert "the-key-of" not in str(text)
         assert [one.id for one in check_processes()] == ["storyengine.W020"]
 
-    def test_dead_processes_do_not_count(self) -> None:
-        stored(key_fingerprint="ffffffff", beat_at=timezone.now() - DEAD_AFTER * 2)
-        assert ids() == []
-
-    def test_the_own_row_of_an_earlier_start_does_not_count(self) -> None:
-        stored(OWN, key_fingerprint="ffffffff")
-        assert ids() == []
-
 
 @on_postgresql
 class TestConnections:
@@ -66,11 +57,6 @@ class TestConnections:
         late = timezone.now() - DEAD_AFTER - timedelta(seconds=1)
         ProcessHeartbeat.objects.filter(name="celery@big").update(beat_at=late)
         assert ids() == []
-
-    def test_pgbouncer_that_nobody_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert not process_checks._goes_through_pooler()
-        monkeypatch.setattr(process_checks, "_goes_through_pooler", lambda: True)
-        assert ids() == ["storyengine.W022"]
 
     def test_behind_pgbouncer_backups_need_a_way_past_it(
         self, monkeypatch: pytest.MonkeyPatch, settings: Settings

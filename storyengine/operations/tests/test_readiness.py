@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
 from agents.calling.consent import grant
-from agents.calling.servers.changing import choose_models
 from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
@@ -84,12 +82,6 @@ def test_a_job_may_wait_for_a_while(client: Client) -> None:
     assert 60 <= ask(client, 200)["checks"]["queue"]["oldest_waiting_seconds"] < 120
     Job.objects.update(run_after=timezone.now() - WAITS_TOO_LONG)
     assert failing(ask(client, 503)) == ["queue"]
-
-
-def test_a_job_that_is_for_later_does_not_wait(client: Client) -> None:
-    queue_job(make_active_chapter().pk, Job.Kind.NARRATE, "k")
-    Job.objects.update(run_after=timezone.now() + timedelta(hours=1))
-    assert ask(client, 200)["checks"]["queue"]["oldest_waiting_seconds"] == 0
 
 
 def test_without_a_database_it_says_so(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,37 +153,6 @@ def test_a_database_that_hangs_is_asked_once_and_not_waited_for(
     assert hanging.asked == 1  # type: ignore[attr-defined]
 
 
-def test_what_nobody_foresaw_lasts_for_one_ask(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # In this test the readiness check stores its results for 60 seconds. It never stores an
-    # unforeseen error.
-    monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 60.0)
-    client.raise_request_exception = False
-
-    def fail() -> None:
-        raise ZeroDivisionError
-
-    with monkeypatch.context() as broken:
-        broken.setattr(readiness, "since_last_heartbeat", fail)
-        for _ in range(2):
-            assert client.get("/readyz").status_code == 500
-    ask(client, 200)
-
-
-def test_what_was_found_holds_for_a_moment(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 60.0)
-    ask(client, 200)
-    store_heartbeat("celery@test", {}, is_last=True)
-    ask(client, 200)
-
-
-def test_it_takes_a_few_queries() -> None:
-    with CaptureQueriesContext(connection) as queries:
-        readiness._ask_database()
-    assert len(queries) <= 7
-
-
 class TestProvider:
     def test_it_is_information_and_never_asked(
         self, client: Client, settings: Settings, provider: ScriptedProvider
@@ -205,20 +166,6 @@ class TestProvider:
         told = ask(client, 200)["provider"]
         assert (told["state"], told["last_call"]) == ("allowed", "finished")
         assert len(provider.history) == calls
-
-    def test_an_embedded_model_that_is_away_is_no_reason(
-        self, client: Client, settings: Settings
-    ) -> None:
-        settings.LLM = "embedded"
-        assert ask(client, 200)["provider"] == {"state": "not ready"}
-
-    def test_it_is_the_one_that_the_user_has_chosen(
-        self, client: Client, settings: Settings
-    ) -> None:
-        settings.LLM = "embedded"
-        choose_models({"": ("environment", "m")})
-        settings.OPENAI_BASE_URL = "http://127.0.0.1:9/v1"
-        assert ask(client, 200)["provider"] == {"state": "allowed"}
 
 
 @pytest.mark.parametrize("is_up", [True, False])

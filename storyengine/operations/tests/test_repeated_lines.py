@@ -35,11 +35,3 @@ def test_one_a_minute_is_written_with_the_count() -> None:
     last = line()
     assert once.filter(last)
     assert not hasattr(last, "fields")
-
-
-def test_it_keeps_no_other_words_and_no_bug_back() -> None:
-    once = OnceAMinute(Minutes())
-    assert once.filter(line())
-    assert once.filter(line("Invalid HTTP request received."))
-    for _ in range(2):
-        assert once.filter(line("Exception in ASGI application\n", logging.ERROR))

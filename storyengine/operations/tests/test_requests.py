@@ -1,7 +1,6 @@
 """Tests that every request has an id and a line in the log."""
 
 import asyncio
-import json
 import uuid
 from collections.abc import AsyncGenerator
 from typing import Any, cast
@@ -15,7 +14,6 @@ from pytest_django import Settings
 
 from sessions.log_lines import current_ids
 from sessions.tests.factories import make_active_chapter
-from storyengine.access.log_format import REQUESTS
 from storyengine.access.requests import RequestLogMiddleware
 from storyengine.asgi import application
 from storyengine.operations.tests.reading import Written, growth, read_metrics
@@ -134,16 +132,6 @@ class TestIds:
             assert one in response.content.decode()
         assert not current_ids()
 
-    def test_they_hold_under_asgi(self, async_client: AsyncClient) -> None:
-        session_id = uuid.uuid4()
-        response = async_to_sync(async_client.get)(f"/ids/{session_id}")
-        for one in (str(session_id), response["X-Request-ID"]):
-            assert one in response.content.decode()
-
-    def test_each_request_has_its_own(self, client: Client) -> None:
-        answers = [client.get(f"/ids/{uuid.uuid4()}")["X-Request-ID"] for _ in range(3)]
-        assert len(set(answers)) == 3
-
 
 @pytest.mark.usefixtures("_own_urls")
 def test_a_bug_is_a_line_that_asks_to_be_read(
@@ -157,24 +145,6 @@ def test_a_bug_is_a_line_that_asks_to_be_read(
     (bug,) = [one for one in written.events("Internal Server Error: /broken")]
     assert "in break_down" in bug["traceback"]
     assert bug["request_id"] == answer["X-Request-ID"]
-
-
-@pytest.mark.usefixtures("_own_urls")
-def test_an_answer_that_is_no_bug_has_one_line(client: Client, written: Written) -> None:
-    """Django's own warning about the status 503 is not logged, because each request has only one
-    line in the log."""
-    assert client.get("/away").status_code == 503
-    lines = [json.loads(line) for line in written.as_json]
-    (line,) = [line for line in lines if line["logger"] in (REQUESTS, "django.request")]
-    assert (line["event"], line["status"]) == ("request", 503)
-
-
-@pytest.mark.parametrize("path", ["/healthz"])
-def test_what_is_asked_every_second_is_not_told(
-    client: Client, written: Written, path: str
-) -> None:
-    client.get(path)
-    assert written.as_json == []
 
 
 @pytest.mark.usefixtures("_own_urls")

@@ -29,22 +29,6 @@ def test_in_a_checkout_it_is_its_own_python_by_its_short_name(checkout: Path) ->
     assert own_command("restore", backup) == expected
 
 
-def test_from_another_folder_all_is_named_in_full(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir("/")
-    within = str(checkout).removeprefix("/")
-    assert own_command("migrate") == f"'{within}/.venv/bin/python' '{within}/manage.py' migrate"
-    monkeypatch.chdir(Path(__file__).parent)
-    assert own_command("migrate") == f"'{checkout}/.venv/bin/python' '{checkout}/manage.py' migrate"
-
-
-def test_another_data_folder_is_not_left_out(checkout: Path, settings: Settings) -> None:
-    settings.DATA_FOLDER = Path("/my stories")
-    expected = "STORYENGINE_DATA='/my stories' .venv/bin/python manage.py migrate"
-    assert own_command("migrate") == expected
-
-
 def test_in_a_container_it_is_what_its_host_types(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

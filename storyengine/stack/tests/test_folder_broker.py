@@ -36,15 +36,6 @@ def connection_to(folder: Path) -> Connection:
     return connection
 
 
-def test_messages_come_out_as_they_went_in(channel: Channel) -> None:
-    for number in range(3):
-        channel._put("jobs", {"body": f"\u00e9 {number}"})
-    bodies = {channel._get("jobs")["body"] for _ in range(3)}
-    assert bodies == {"\u00e9 0", "\u00e9 1", "\u00e9 2"}
-    with pytest.raises(Empty):
-        channel._get("jobs")
-
-
 def test_the_notices_of_each_class_are_counted(
     channel: Channel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,18 +95,3 @@ def test_nobody_looks_into_a_table_that_is_being_made(
     channel._queue_bind("stories", "jobs", "", "jobs")
     reader.join(timeout=30)
     assert seen == ["jobs"]
-
-
-def test_a_wait_for_a_message_is_short_however_long_it_is_asked_for(
-    channel: Channel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits: list[float | None] = []
-
-    def note(_self: object, _connection: object, timeout: float | None = None) -> None:
-        waits.append(timeout)
-
-    monkeypatch.setattr(filesystem.Transport, "drain_events", note)
-    transport: Any = channel.connection
-    for asked in (2.0, 0.1, None):
-        transport.drain_events(None, timeout=asked)
-    assert waits == [0.5, 0.1, None]

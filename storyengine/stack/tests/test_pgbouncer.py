@@ -169,12 +169,3 @@ def test_a_backup_goes_past_it(program: ScriptedProgram) -> None:
         assert done.returncode == 0, done.stderr
         [backup] = Path(folder).glob("*.dump")
         assert backup.stat().st_size > 0
-
-
-def test_pgbouncer_is_noticed(pooled: str) -> None:
-    # The check `_goes_through_pooler` relies on this difference.
-    for address, is_pooler in ((pooled, True), (DATABASE, False)):
-        with psycopg.connect(address) as connection:
-            row = connection.execute("SELECT pg_backend_pid()").fetchone()
-            assert row
-            assert (row[0] != connection.info.backend_pid) is is_pooler

@@ -11,7 +11,6 @@ from django.db import OperationalError, connection
 
 from agents.running import database
 from agents.running.database import in_database
-from storyengine.stack.postgresql.base import is_dead
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -61,16 +60,6 @@ def test_dead_connections_cost_nobody_a_request(threads: ThreadPoolExecutor) -> 
     assert not before & set(threads.map(ask, [None] * 3 * CONNECTIONS))
 
 
-def test_a_connection_that_was_only_told_something_is_kept(threads: ThreadPoolExecutor) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("LISTEN lamps")
-        own = connection.connection
-        threads.submit(notify).result()
-        assert not is_dead(own)
-        cursor.execute("UNLISTEN lamps")
-        assert not is_dead(own)
-
-
 def test_streaming_work_keeps_its_connection_and_replaces_a_dead_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -99,11 +88,3 @@ def end_own() -> None:
     queries would."""
     with pytest.raises(OperationalError), connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-
-
-def notify() -> None:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("NOTIFY lamps")
-    finally:
-        connection.close()

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from storyengine.stack import parents
 from storyengine.stack.processes import sentence_about
 from storyengine.tests.running import is_alive
 from testing.program import procfile_lines, wait_until
@@ -142,10 +140,3 @@ def test_a_parent_that_is_killed_takes_them_along(
     left = (started["honcho"], started["sleeper"])
     wait_until(lambda: not any(map(is_alive, left)), "their end", seconds=30)
     assert (tmp_path / "word").read_text() == "in order"
-
-
-def test_a_process_that_nothing_has_started_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(parents.VARIABLE, raising=False)
-    threads = threading.active_count()
-    parents.end_with_parent()
-    assert threading.active_count() == threads

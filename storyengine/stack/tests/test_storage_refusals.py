@@ -136,28 +136,6 @@ def test_a_damaged_database_is_said_as_at_the_start(
     assert said in page.content.decode()
 
 
-def test_a_file_that_is_not_there_stays_an_error(
-    chapter: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_arguments: object) -> None:
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
-
-    monkeypatch.setattr("storyengine.api.chapter_routes.read_session", fail)
-    client = Client(raise_request_exception=False)
-    assert_problem(client.get(address(chapter)), 500, "internal-error")
-
-
-@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR | 10 << 8, sqlite3.SQLITE_CANTOPEN])
-@pytest.mark.parametrize("least_free", [0, 1 << 60])
-def test_what_may_be_a_full_disk_is_one_where_there_is_no_room(
-    code: int, least_free: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sessions.storage.LEAST_FREE_BYTES", least_free)
-    refusal = find_storage_refusal(of_sqlite(code))
-    assert refusal is not None
-    assert refusal.status == (507 if least_free else 503)
-
-
 def test_a_page_says_so_and_gives_the_words_back(away: Break, chapter: Session) -> None:
     away("storyengine.tabs.play.reply_streams.start_prompt")
     words = {"agent_slot": "1", "submission_key": "k", "user_text": "Take <the> lamp."}
@@ -244,28 +222,6 @@ def test_a_page_s_stream_is_asked_for_again_and_says_where_it_waits_for_room(
         assert "The disk that chapters are stored on is full" in said
     else:
         assert said == ""
-
-
-@pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR | 4 << 8])
-def test_sqlite_is_away_when_it_is_locked_or_its_disk_fails(code: int) -> None:
-    refusal = find_storage_refusal(of_sqlite(code))
-    assert refusal is not None
-    assert refusal.status == 503
-
-
-def test_a_mistake_in_a_query_stays_an_error(
-    chapter: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_arguments: object) -> None:
-        raise of_sqlite(sqlite3.SQLITE_ERROR)
-
-    monkeypatch.setattr("storyengine.api.chapter_routes.read_session", fail)
-    monkeypatch.setattr("storyengine.tabs.play.play_tab.read_play", fail)
-    client = Client(raise_request_exception=False)
-    assert_problem(client.get(address(chapter)), 500, "internal-error")
-    page = client.get(addresses.address(chapter, "play"))
-    assert page.status_code == 500
-    assert "The database is away" not in page.content.decode()
 
 
 def test_the_log_has_no_words_of_the_database(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,15 +14,13 @@ from django.utils import timezone
 from agents.flows.replies.choosing import choose_reply
 from agents.models import Job
 from agents.running.database import in_database
-from agents.running.jobs import JOB_LEASE, latest_jobs
+from agents.running.jobs import JOB_LEASE
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
 from sessions.models import Attempt, Session, State
 from sessions.tests.factories import (
     add_attempt,
-    add_prompts,
     add_reply,
-    make_active_chapter,
     make_chapter,
 )
 from storyengine.tabs.chapter.chapter_page import read_page
@@ -146,10 +144,6 @@ class TestPollsWithNews:
         chapter.state = state
         assert ChapterSigns(chapter, {}, 0, 0).poll_seconds == 2
 
-    def test_so_does_tab_2(self, chapter: Session) -> None:
-        chapter.state = State.SUMMARIZING
-        assert PlayPage(chapter, None, {}, "").is_busy
-
 
 class TestNews:
     """Tests that a page and its poll always have the same version, and that the version changes
@@ -185,10 +179,6 @@ class TestNews:
         job.refresh_from_db()
         assert job.status == Job.Status.QUEUED
 
-    def test_a_chapter_that_waits_for_no_summary_is_freed(self, chapter: Session) -> None:
-        Session.objects.filter(pk=chapter.pk).update(state=State.SUMMARIZING)
-        assert read_play_status(chapter.pk).chapter.state == State.ACTIVE
-
     def test_another_choice_that_brings_other_memory_of_the_same_size(
         self, chapter: Session
     ) -> None:
@@ -204,26 +194,3 @@ class TestNews:
         assert after.block_count == 3
         assert after.memory_version != before.memory_version
         assert after.version == read_page(chapter.pk, "").version
-
-    def test_memory_that_does_not_count(self, chapter: Session) -> None:
-        add_delta(chapter, 8, 8, turn_delta(8, 8))
-        add_reply(chapter, 8, "another")
-        assert read_status(chapter.pk).block_count == 2
-        assert read_status(chapter.pk).version == read_page(chapter.pk, "").version
-
-    def test_another_choice_on_tab_2(self, chapter: Session) -> None:
-        first = chapter.turns.get(number=8).chosen
-        add_reply(chapter, 8, "another")
-        before = read_play_status(chapter.pk).version
-        choose_reply(chapter.pk, 8, first.pk)
-        assert read_play_status(chapter.pk).version == read_play(chapter.pk).version != before
-
-
-class TestJobs:
-    def test_the_last_summary_counts_and_before_it_the_one_that_comes_next(self) -> None:
-        chapter = make_active_chapter(last_summarized_prompt_index=21)
-        add_prompts(chapter, 28)
-        done = [summarize(chapter, first) for first in (1, 8, 15)]
-        assert latest_jobs(chapter) == {Job.Kind.SUMMARIZE: done[-1]}
-        waiting = summarize(chapter, 22, status=Job.Status.FAILED)
-        assert latest_jobs(chapter) == {Job.Kind.SUMMARIZE: waiting}

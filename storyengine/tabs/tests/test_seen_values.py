@@ -11,7 +11,6 @@ from sessions.models import Session, State
 from storyengine.tabs.seen_values import mark_of, values_of_narrator
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, fields_of, get_page, read
-from testing.refusals import IS_LOCKED
 
 pytestmark = pytest.mark.django_db
 
@@ -33,15 +32,6 @@ def test_a_page_marks_every_value_that_it_saves(htmx: Client, draft: Session) ->
     saved = {one.attributes["name"] for one in fields} - {"title", "language"}
     assert len(saved) > 25
     assert saved <= set(marks(htmx, draft))
-
-
-def test_each_save_brings_the_mark_for_the_next(htmx: Client, draft: Session) -> None:
-    seen = marks(htmx, draft)["world_text"]
-    for words in ("Night.", "  Night and day. ", "", "Night.\r\nAnd day."):
-        response = save(htmx, draft, seen, world_text=words)
-        assert response.status_code == 204
-        seen = response["X-Seen"]
-        assert seen == marks(htmx, draft)["world_text"]
 
 
 @pytest.mark.parametrize(
@@ -70,26 +60,6 @@ def test_a_value_of_another_window_is_shown_and_stays(
     # Whoever has seen it may overwrite it.
     assert save(htmx, draft, own.attributes["data-seen"], **{field: mine}).status_code == 204
     assert marks(htmx, draft)[field] == mark_of(mine)
-
-
-def test_the_same_words_contradict_nothing(htmx: Client, draft: Session) -> None:
-    seen = marks(htmx, draft)["world_text"]
-    for _ in range(2):
-        assert save(htmx, draft, seen, world_text="The same\r\nwords.").status_code == 204
-
-
-def test_a_tab_1_that_is_closed_says_only_this(htmx: Client, draft: Session) -> None:
-    Session.objects.filter(pk=draft.pk).update(state=State.ACTIVE, tab1_locked=True)
-    refused = save(htmx, draft, "another mark", world_text="Mine.")
-    assert refused.status_code == 423
-    assert IS_LOCKED in refused.content.decode()
-
-
-def test_without_a_mark_the_later_one_wins(client: Client, draft: Session) -> None:
-    for words in ("First.", "Second."):
-        client.post(address(draft, "save-world"), {"world_text": words})
-    draft.tab1.refresh_from_db()
-    assert draft.tab1.world_text == "Second."
 
 
 def sent_without_scripts(client: Client, chapter: Session, page: str, form: str) -> dict[str, str]:
@@ -155,9 +125,3 @@ def test_the_narrators_instructions_are_not_overwritten_unseen(
     # A form in which nothing was changed overwrites nothing either.
     assert client.post(save_address, form).status_code == 302
     assert values_of_narrator(get_chapter(draft.pk))[field] == theirs
-
-
-@pytest.mark.parametrize("marks", ["", "[]", "{}", "no JSON", '{"world_text": 5}', "[" * 200_000])
-def test_marks_that_cannot_be_read_harm_nothing(client: Client, draft: Session, marks: str) -> None:
-    sent = {"world_text": "Mine.", "seen_values": marks}
-    assert client.post(address(draft, "save-world"), sent).status_code in (302, 412)

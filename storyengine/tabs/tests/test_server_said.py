@@ -6,17 +6,14 @@ import pytest
 from django.test import Client
 
 from agents.flows.beginning.locking import request_lock
-from agents.flows.replies.tests.trying import try_again
 from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play
 from agents.llm.providers.failures.call_errors import (
     ProviderError,
     ProviderRefused,
-    ProviderTimeout,
 )
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact, ModelTest
-from memory.tests.factories import add_lock
 from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.tabs.tests.addresses import address
@@ -59,25 +56,6 @@ def test_a_reply(client: Client, chapter: Session, provider: ScriptedProvider) -
     assert LLMArtifact.objects.values_list("error", "server_said").get() == (OURS, THEIRS)
 
 
-def test_a_later_failure_without_words_is_not_given_those_of_an_earlier_one(
-    client: Client, chapter: Session, provider: ScriptedProvider
-) -> None:
-    refused_reply(chapter, provider)
-    provider.enqueue(ProviderTimeout("It wrote nothing."))
-    play(chapter, "The door opens.")
-    html = client.get(address(chapter, "play")).content.decode()
-    assert "It wrote nothing." in html
-    assert "invalid_request" not in html
-
-
-def test_a_trial(client: Client, chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue("I go.")
-    play(chapter, "The door opens.")
-    provider.enqueue(refusal())
-    trial = try_again(chapter, "Other words.", number=2)
-    check(client, address(chapter, "trial", trial.pk))
-
-
 def test_a_lock(client: Client, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
     chapter = make_chapter()
     chapter.tab1.world_text = chapter.tab1.chapter_text = "A coast."
@@ -86,18 +64,6 @@ def test_a_lock(client: Client, provider: ScriptedProvider, run_jobs: RunJobs) -
     provider.enqueue(refusal())
     run_jobs()
     check(client, address(chapter, "world"))
-
-
-def test_memory(
-    client: Client, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    add_lock(chapter, {})
-    add_prompts(chapter, 6)
-    provider.enqueue("I go.", refusal())
-    play(chapter, "The door opens.")
-    run_jobs()
-    check(client, address(chapter, "play"))
-    check(client, address(chapter, "draft"))
 
 
 def test_a_narrative(client: Client, provider: ScriptedProvider, run_jobs: RunJobs) -> None:

@@ -12,7 +12,6 @@ from agents.calling.records.call_records import (
     calls_behind_draft,
     calls_behind_prompt,
     calls_of,
-    read_recent_calls,
     read_sent_prompt,
     record_of,
 )
@@ -24,17 +23,15 @@ from agents.flows.beginning.locking import request_lock
 from agents.flows.replies.choosing import choose_reply, edit_reply
 from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.trials import adopt_trial
-from agents.flows.replies.turns import keep_reply
 from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.llm.facts.prices import price_of
 from agents.llm.providers.failures.call_errors import ProviderError
-from agents.llm.providers.scripted import Script, ScriptedProvider
-from agents.models import Job, LLMArtifact, PromptText
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.models import Job, LLMArtifact
 from agents.prompting.sent_layers import join_layers
 from agents.tests.declared import AGENTS
 from memory.models import MemoryBlock
-from sessions.exceptions import UnknownTurn
 from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
@@ -160,39 +157,6 @@ class TestReplies:
         assert uses(behind) == ["", "The reply"]
         assert [call.outcome for call in behind.calls] == [Outcome.FAILED, Outcome.FINISHED]
 
-    def test_a_broken_reply_that_was_kept_leads_to_the_call_that_broke(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(Script("I wait", error=ProviderError("No line.")))
-        play(chapter)
-        keep_reply(chapter.pk)
-        behind = calls_behind_prompt(chapter, 1)
-        assert uses(behind) == ["The reply"]
-        assert behind.calls[0].outcome == Outcome.FAILED
-
-    def test_a_failed_reroll_does_not_take_the_reply_over(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I wait.", ProviderError("No line."))
-        play(chapter)
-        reroll(chapter)
-        assert uses(calls_behind_prompt(chapter, 1)) == ["The reply", ""]
-
-    def test_a_reply_without_a_recorded_call_has_none(self, chapter: Session) -> None:
-        add_prompts(chapter, 1)
-        behind = calls_behind_prompt(chapter, 1)
-        assert behind.calls == []
-        assert behind.chosen is None
-
-    def test_calls_of_other_prompts_and_chapters_are_left_out(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        play(make_active_chapter())
-        play_many(chapter, 3)
-        assert len(calls_behind_prompt(chapter, 2).calls) == 1
-        with pytest.raises(UnknownTurn):
-            calls_behind_prompt(chapter, 4)
-
 
 class TestBlocksAndDrafts:
     def test_the_lock_has_its_call_and_the_repair(
@@ -219,46 +183,6 @@ class TestBlocksAndDrafts:
         assert one.artifact.agent_id == 8
         assert "Beat 7." in read_messages(one.artifact)[-1].content
         assert "Beat 14." in read_messages(two.artifact)[-1].content
-
-    def test_a_delta_of_another_attempt_has_a_call_of_its_own(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
-    ) -> None:
-        provider.enqueue(*(f"I wait {number}." for number in range(1, 8)))
-        play_many(chapter, 7)
-        run_jobs()
-        provider.enqueue("I run.", "I go on.")
-        reroll(chapter)
-        play(chapter, "Beat 8.")
-        run_jobs()
-        first, second = MemoryBlock.objects.order_by("created_at")
-        [one], [two] = (calls_behind_block(chapter, block).calls for block in (first, second))
-        assert "I wait 7." in read_messages(one.artifact)[-1].content
-        assert "I run." in read_messages(two.artifact)[-1].content
-
-    def test_a_shorter_chunk_that_was_never_written_is_left_out(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
-    ) -> None:
-        # The chapter was to end after prompt 3, but the summary of prompts 1 to 3 failed, and play
-        # continued.
-        given_up = Job.objects.create(
-            session=chapter, kind="summarize", key="1-3", from_prompt_index=1, to_prompt_index=3
-        )
-        Job.objects.update(status=Job.Status.FAILED)
-        add_call(chapter, agent_id=8, job=given_up)
-        play_many(chapter, 7)
-        run_jobs()
-        [call] = calls_behind_block(chapter, MemoryBlock.objects.get()).calls
-        assert call.artifact.job_id != given_up.pk
-
-    def test_a_correction_has_none(self, chapter: Session) -> None:
-        block = MemoryBlock.objects.create(
-            session=chapter,
-            type=MemoryBlock.Type.CANON_CORRECTION,
-            from_prompt_index=0,
-            to_prompt_index=0,
-            json_payload={},
-        )
-        assert calls_behind_block(chapter, block).calls == []
 
     def test_each_draft_has_the_calls_of_its_own_build(
         self, provider: ScriptedProvider, run_jobs: Callable[[], int]
@@ -314,15 +238,6 @@ class TestSentPrompt:
         assert prompt.characters == sum(len(message.content) for message in request.messages)
         assert prompt.shared_characters is not None
         assert len(request.messages[0].content) < prompt.shared_characters < prompt.characters
-
-    def test_the_first_call_of_an_agent_shares_nothing(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        play(chapter)
-        play(chapter, slot=2)
-        [call] = calls_behind_prompt(chapter, 2).calls
-        prompt = read_sent_prompt(chapter, call)
-        assert (prompt.shared_characters, prompt.previous) == (None, None)
 
 
 class TestOutcomes:
@@ -386,26 +301,3 @@ class TestUsage:
         price = price_of("o4-mini")
         assert price is not None
         assert usage_by_agent(chapter)[0].dollars == price.input + price.output
-
-    def test_a_chapter_without_calls_has_used_nothing(self, chapter: Session) -> None:
-        assert usage_by_agent(chapter) == []
-        assert usage_of(chapter.llm_artifacts.all()).calls == 0
-
-
-def test_recent_calls_come_newest_first_with_what_each_shares(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    play_many(chapter, 9)
-    calls = read_recent_calls(chapter, limit=7, offset=1)
-    attempts = [one.artifact.attempt for one, _ in calls]
-    numbers = [one.turn.number for one in attempts if one and one.turn]
-    assert numbers == [8, 7, 6, 5, 4, 3, 2]
-    for call, prompt in calls:
-        assert read_sent_prompt(chapter, call) == prompt
-
-
-def test_calls_go_with_their_chapter(chapter: Session, provider: ScriptedProvider) -> None:
-    play(chapter)
-    chapter.delete()
-    assert not LLMArtifact.objects.exists()
-    assert not PromptText.objects.exists()

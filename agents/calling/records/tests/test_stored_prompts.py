@@ -18,7 +18,7 @@ from agents.calling.records.stored_prompts import (
 from agents.flows.tests.playing import play, play_many
 from agents.llm.providers.base import ToolCall
 from agents.llm.providers.scripted import ScriptedProvider
-from agents.models import LLMArtifact, PromptText
+from agents.models import LLMArtifact
 from agents.prompting.sent_layers import SentLayer
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
@@ -30,16 +30,6 @@ def store(chapter: Session, *layers: SentLayer) -> LLMArtifact:
     entries, texts = pack_layers(chapter.pk, layers)
     store_texts(texts)
     return LLMArtifact.objects.create(session=chapter, agent_id=1, model="m", layers=entries)
-
-
-def lines(first: int, last: int) -> tuple[str, ...]:
-    return tuple(
-        f"<told>{number} things were said of the ferry</told>" for number in range(first, last)
-    )
-
-
-def memory(*parts: str) -> SentLayer:
-    return SentLayer("STRUCTURED_MEMORY", parts, separator="\n")
 
 
 def size_of(chapter: Session) -> int:
@@ -73,14 +63,6 @@ def test_a_text_is_stored_once_a_chapter(provider: ScriptedProvider) -> None:
     assert len(names) == len(set(names))
 
 
-def test_two_calls_at_once_may_store_the_same_text() -> None:
-    chapter = make_active_chapter()
-    packed = [pack_layers(chapter.pk, [memory("Once.")]) for _ in range(2)]
-    for _, texts in packed:
-        store_texts(texts)
-    assert PromptText.objects.get().text == "Once."
-
-
 class TestWhatATurnAdds:
     def test_another_entry_at_the_end_and_one_less_at_the_start(self) -> None:
         chapter = make_active_chapter()
@@ -88,30 +70,6 @@ class TestWhatATurnAdds:
         for at in range(10):
             store(chapter, SentLayer("RECENT_CONTEXT", tuple(entries[at : at + 10])))
         assert size_of(chapter) == sum(map(len, entries[:19]))
-
-    def test_a_line_in_the_middle_of_many(self) -> None:
-        chapter = make_active_chapter()
-        known = lines(0, 400)
-        store(chapter, memory(*known))
-        before = size_of(chapter)
-        store(chapter, memory(*known[:200], "<told>new</told>", *known[200:]))
-        assert size_of(chapter) - before < before / 10
-
-    def test_many_short_lines_are_few_texts(self) -> None:
-        [entry], _ = pack_layers(make_active_chapter().pk, [memory(*lines(0, 400))])
-        assert len(entry["parts"]) < 100
-
-
-def test_the_record_of_a_layer_has_no_more_than_is_unusual() -> None:
-    chapter = make_active_chapter()
-    usual = SentLayer("TASK", ("Go.",), tokens=3)
-    trimmed = SentLayer("MAP", (), "system", kept=0, dropped=1, reason="the window is full")
-    call = store(chapter, usual, trimmed)
-    assert [set(entry) for entry in call.layers] == [
-        {"name", "tokens", "parts"},
-        {"name", "tokens", "parts", "role", "kept", "dropped", "reason"},
-    ]
-    assert read_layers(call)[1] == trimmed
 
 
 parts = st.lists(st.text("ab\n# ", max_size=30) | st.just("long " * 100), max_size=20)

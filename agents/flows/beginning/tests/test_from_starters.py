@@ -4,31 +4,19 @@ other chapter."""
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
-from agents.calling.model_access import model_of
-from agents.calling.prepared_calls import fit_prompt
 from agents.flows.beginning.from_starters import begin_starter, open_starter, start_play
-from agents.flows.replies.composing import answer_to, compose_reply
 from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
-from agents.modes.registry import agent_of
 from agents.prompting.forms.schemas import WorldChapterLock, check_payload, with_roster
-from agents.prompting.sent_layers import characters_of
 from memory.models import MemoryBlock
-from sessions.chapter.chapters import SetupChange, copy_setup, save_setup
+from sessions.chapter.chapters import SetupChange, save_setup
 from sessions.chapter.starters import Starter, all_starters, next_prompt
-from sessions.exceptions import UnknownStarter
 from sessions.models import Attempt, Session, State
-from sessions.play.latest_turn import latest_turn
 from sessions.record.transcript import read_transcript
 
 pytestmark = pytest.mark.django_db
-
-# The most characters of a starter's first prompt. At 3.8 characters a token these are about 1,200
-# tokens, which a laptop reads in about twelve seconds.
-MOST_CHARACTERS = 4_500
 
 STARTERS = all_starters()
 each_starter = pytest.mark.parametrize("starter", STARTERS, ids=lambda one: one.name)
@@ -74,13 +62,6 @@ def test_its_lock_is_one_that_agent_0_could_have_written(starter: Starter) -> No
         assert secret.removeprefix("Secret: ") not in str(payload)
 
 
-@each_starter
-def test_the_suggested_prompt_goes_to_the_character_whose_panel_is_next(starter: Starter) -> None:
-    chapter = begin_starter(starter.name)
-    assert chapter.next_agent_slot == starter.slot_of(starter.next.to)
-    assert next_prompt(chapter) == starter.next.prompt
-
-
 def test_prompt_4_is_answered_by_a_model_and_is_no_starter_s(provider: ScriptedProvider) -> None:
     chapter = begin_starter("nobody_aboard")
     attempt = play(chapter, next_prompt(chapter))
@@ -100,30 +81,6 @@ def test_the_suggestion_goes_with_the_panel() -> None:
     chapter = begin_starter("nobody_aboard")
     chapter.next_agent_slot = 2
     assert next_prompt(chapter) == ""
-
-
-@each_starter
-def test_the_first_prompt_of_a_starter_is_short(starter: Starter, settings: Settings) -> None:
-    settings.LLM = "embedded"
-    chapter = begin_starter(starter.name)
-    attempt = answer_to(chapter, chapter.next_agent_slot, starter.next.prompt)
-    agent = agent_of(attempt)
-    prompt = fit_prompt(model_of(agent).as_known(), lambda: compose_reply(attempt))
-    assert not any(layer.dropped or layer.shortened for layer in prompt.layers)
-    assert characters_of(prompt.messages) <= MOST_CHARACTERS
-
-
-def test_a_second_chapter_from_a_starter_has_a_title_of_its_own() -> None:
-    begin_starter("nobody_aboard")
-    assert begin_starter("nobody_aboard").title == "Nobody Aboard (2)"
-    assert begin_starter("nobody_aboard", title="Fog").title == "Fog"
-
-
-def test_an_unknown_starter_makes_nothing() -> None:
-    for make in (begin_starter, open_starter):
-        with pytest.raises(UnknownStarter):
-            make("no_such_thing")
-    assert not Session.objects.exists()
 
 
 class TestOpenedForChange:
@@ -166,9 +123,3 @@ class TestOpenedForChange:
         assert not lock.came_with_starter
         assert len(provider.history) == 1
         assert next_prompt(chapter) == ""
-
-    def test_a_copy_of_the_setup_is_the_starter_again(self) -> None:
-        copy = copy_setup(begin_starter("wanted_one_troll").pk)
-        assert (copy.state, copy.starter) == (State.DRAFT_TAB1, "wanted_one_troll")
-        assert start_play(copy.pk) is None
-        assert latest_turn(Session.objects.get(pk=copy.pk)).number == 3

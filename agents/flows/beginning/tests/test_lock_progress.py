@@ -50,13 +50,6 @@ def test_a_field_is_there_as_soon_as_it_has_begun(text: str) -> None:
     ]
 
 
-@given(st.text(max_size=200))
-def test_no_text_is_an_error(text: str) -> None:
-    lines_of(text)
-    lines_of('{"world": ' + text)
-    lines_of("<world_chapter_lock>" + text)
-
-
 @pytest.fixture
 def chapter(db: None) -> Session:
     return make_chapter(state=State.LOCKING)
@@ -89,16 +82,6 @@ def test_it_counts_tokens_against_what_earlier_locks_took(chapter: Session) -> N
     assert (progress.percent, progress.step) == (7, 0)
 
 
-def test_a_longer_one_than_expected_is_never_finished_before_its_end(chapter: Session) -> None:
-    progress = read_lock_progress(lock_job(chapter, JSON[:-1] + " " * 100_000))
-    assert progress is not None
-    assert (progress.percent, progress.step) == (99, 3)
-
-
 @pytest.mark.parametrize("status", [Job.Status.QUEUED, Job.Status.FAILED])
 def test_what_a_broken_try_has_left_is_no_progress(chapter: Session, status: str) -> None:
     assert read_lock_progress(lock_job(chapter, JSON[:300], status)) is None
-
-
-def test_before_the_first_word_there_is_none(chapter: Session) -> None:
-    assert read_lock_progress(lock_job(chapter, "")) is None

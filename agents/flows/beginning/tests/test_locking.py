@@ -51,20 +51,6 @@ def test_the_lock_is_stored_exactly_as_returned(
     assert chapter.memory_blocks.get().json_payload == payload
 
 
-def test_the_program_fills_in_the_roster_and_the_record_keeps_what_came(
-    provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    came = json.dumps({**world_lock(), "agents": [{"slot": 9, "color": "pink", "name": "Nobody"}]})
-    provider.enqueue(came)
-    chapter = make_chapter(agent_names={"2": "Kara"})
-    request_lock(chapter.pk)
-    run_jobs()
-    names = [one["name"] for one in chapter.memory_blocks.get().json_payload["agents"]]
-    assert names == ["Agent Red", "Kara", "Agent Yellow"]
-    assert len(provider.history) == 1
-    assert chapter.llm_artifacts.get().raw_output_ref == came
-
-
 def test_agent_0_gets_both_texts_and_the_roster(
     provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:

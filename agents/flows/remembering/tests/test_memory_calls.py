@@ -4,7 +4,6 @@ When the user has accepted these calls, each prompt makes one of them.
 """
 
 import json
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -16,13 +15,9 @@ from agents.flows.remembering.memory_calls import CallsNotAccepted, find_memory_
 from agents.flows.telling.ending import request_end, retry_summary
 from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play, play_many, reroll
-from agents.llm.providers.failures.call_errors import ProviderRefused, StreamBroken
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
-from agents.running.jobs import due_jobs
 from agents.running.recovery import give_notice_of_due_jobs, recover
-from agents.running.work import work_on
-from memory.blocks.stretches import Stretch
 from sessions.chapter.access import get_chapter
 from sessions.chapter.chapters import copy_setup
 from sessions.models import Session, State
@@ -70,15 +65,6 @@ def test_play_goes_on_and_nothing_is_written_before_the_answer(
     assert (behind.state, covered(behind)) == (State.ACTIVE, 0)
 
 
-def test_the_question_names_the_prompts_and_the_calls(behind: Session) -> None:
-    found = find_memory_behind(behind, is_ending=False)
-    assert found is not None
-    assert (found.first, found.last, found.calls) == (1, 21, 3)
-    at_end = find_memory_behind(behind, is_ending=True)
-    assert at_end is not None
-    assert (at_end.first, at_end.last, at_end.latest, at_end.calls) == (1, 21, Stretch(22, 22), 4)
-
-
 def test_stretches_of_thoughts_alone_take_no_call_and_the_others_are_asked_for(
     provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -98,32 +84,6 @@ def test_stretches_of_thoughts_alone_take_no_call_and_the_others_are_asked_for(
     request_end(chapter.pk, accept_calls=True)
     run_jobs()
     assert (covered(chapter), chapter.state, len(provider.history)) == (30, State.ENDED, 5)
-
-
-def test_the_question_says_how_long_such_calls_took(
-    behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    retry_summary(behind.pk, accept_calls=True)
-    run_jobs()
-    [call] = LLMArtifact.objects.filter(agent_id=8)
-    for milliseconds, agent, model, error in (
-        (40_000, "memory", call.model, ""),
-        (50_000, "memory", call.model, ""),
-        (1_000, "memory", call.model, "It broke off."),
-        (1_000, "memory", "another", ""),
-        (1_000, "character", call.model, ""),
-    ):
-        call.pk, call.duration_ms = uuid.uuid4(), milliseconds
-        call.agent, call.model, call.error = agent, model, error
-        call._state.adding = True
-        call.save(force_insert=True)
-    Session.objects.update(accepted_calls=0)
-    add_prompts(behind, 7)
-    found = find_memory_behind(get_chapter(behind.pk), is_ending=True)
-    assert found is not None
-    # The result is the median of this model's three successful calls. The fastest of them is a call
-    # that the test itself made, which took almost no time.
-    assert (found.seconds, found.all_seconds) == (40, 40 * found.calls)
 
 
 @pytest.mark.parametrize(
@@ -172,33 +132,6 @@ def test_what_play_adds_while_memory_catches_up_is_not_asked_for(
     assert find_memory_behind(chapter, is_ending=False) is None
 
 
-def test_what_falls_behind_after_the_answer_asks_again(
-    behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    provider.enqueue(ProviderRefused("401"))
-    retry_summary(behind.pk, accept_calls=True)
-    run_jobs()
-    add_prompts(behind, 7 * 2)
-    assert find_memory_behind(get_chapter(behind.pk), is_ending=False) is None
-    add_prompts(behind, 7)
-    found = find_memory_behind(get_chapter(behind.pk), is_ending=False)
-    assert found is not None
-    assert found.calls == 6
-
-
-def test_a_summary_that_was_under_way_starts_no_further_one(
-    provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = make_active_chapter()
-    add_prompts(chapter, 6)
-    play(chapter)
-    add_prompts(chapter, 21)
-    run_jobs()
-    assert chunks_of(chapter) == [(1, 7)]
-    chapter.refresh_from_db()
-    assert chapter.state == State.ACTIVE
-
-
 @pytest.mark.parametrize("accepts_in_play", [True, False])
 def test_the_end_makes_all_that_are_left(
     behind: Session, provider: ScriptedProvider, run_jobs: RunJobs, accepts_in_play: bool
@@ -211,18 +144,6 @@ def test_the_end_makes_all_that_are_left(
     behind.refresh_from_db()
     assert (behind.state, behind.accepted_calls) == (State.ENDED, 0)
     assert chunks_of(behind) == [(1, 7), (8, 14), (15, 21), (22, 22)]
-
-
-def test_an_end_waits_for_no_pause_after_a_failure(
-    behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    provider.enqueue(StreamBroken("It broke off."))
-    retry_summary(behind.pk, accept_calls=True)
-    run_jobs()
-    assert Job.objects.get().status == Job.Status.QUEUED
-    assert not due_jobs().exists()
-    request_end(behind.pk)
-    assert due_jobs().exists()
 
 
 def test_an_end_waits_for_no_prompt_after_the_call_that_is_under_way(
@@ -245,21 +166,6 @@ def test_an_end_waits_for_no_prompt_after_the_call_that_is_under_way(
     assert behind.state == State.ENDED
     assert chunks_of(behind) == [(1, 7), (8, 14), (15, 21), (22, 22)]
     assert len(provider.history) == 4
-
-
-def test_an_end_that_failed_is_tried_again_without_a_question(
-    behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    request_end(behind.pk, accept_calls=True)
-    work_on(due_jobs().get().pk)
-    provider.enqueue(ProviderRefused("401"))
-    run_jobs()
-    assert (covered(behind), behind.state, behind.is_ending) == (7, State.ACTIVE, False)
-    retry_summary(behind.pk)
-    run_jobs()
-    # Retry ends the chapter, for which the GM has accepted the calls.
-    behind.refresh_from_db()
-    assert (covered(behind), behind.state) == (behind.prompt_index, State.ENDED)
 
 
 def test_a_copy_has_accepted_nothing(behind: Session) -> None:

@@ -110,15 +110,6 @@ class TestAFactThatGaveWay:
         run = ask(chapter, ASKED, 3)
         assert "brooch" not in all_but(run, "USER_PROMPT")
 
-    def test_is_found_by_memory_alone_and_only_its_doer_learns_why(self, chapter: Session) -> None:
-        words = "Who counted the ropes of stretch 35?"
-        for slot, does_know in ((1, True), (2, False)):
-            run = ask(chapter, words, slot)
-            assert "<did>Mara: counted the ropes of stretch 35" in texts(run)[NAME]
-            assert "stretch 35 " not in texts(run)["STRUCTURED_MEMORY"]
-            assert ("to sell them at fair 35" in texts(run)[NAME]) is does_know
-        assert "to sell them" not in texts(ask(chapter, "Is it sold at fair 35?", 2)).get(NAME, "")
-
     def test_is_not_told_once_the_game_master_withdrew_it(self, chapter: Session) -> None:
         write_correction(chapter.pk, replaces=EVENT, canon="", reason="")
         chapter.refresh_from_db()
@@ -127,25 +118,6 @@ class TestAFactThatGaveWay:
 
 @pytest.mark.usefixtures("_window")
 class TestTheRoom:
-    def test_is_the_same_for_every_prompt_so_that_the_request_begins_the_same(
-        self, chapter: Session
-    ) -> None:
-        runs = [ask(chapter, words, 1) for words in (ASKED, "Zeppelin!", "Ropes of stretch 35?")]
-        layers = [texts(run) for run in runs]
-        assert [NAME in one for one in layers] == [True, False, True]
-        for name in ("STRUCTURED_MEMORY", "RECENT_CONTEXT"):
-            assert len({one[name] for one in layers}) == 1
-
-    def test_leaves_the_last_seven_prompts_whole_or_in_brief(self, chapter: Session) -> None:
-        context = texts(ask(chapter, ASKED, 1))["RECENT_CONTEXT"]
-        for number in range(TURNS - CHUNK + 1, TURNS + 1):
-            assert f"{number}) " in context
-
-    def test_is_a_small_part_of_the_window(self, chapter: Session) -> None:
-        run = ask(chapter, ASKED, 1)
-        [layer] = [one for one in run.layers if one.name == NAME]
-        assert 0 < layer.tokens <= 0.1 * run.budget_tokens
-
     def test_tells_nothing_that_memory_or_the_context_tells(self, chapter: Session) -> None:
         run = ask(chapter, f"{ASKED} Ledger of year 294, {beat_text(300)}", 1)
         others = all_but(run, NAME, "USER_PROMPT").splitlines()
@@ -168,16 +140,6 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.usefixtures("_window")
 class TestNothingIsSearched:
-    def test_while_everything_fits(self, searches: list[str]) -> None:
-        chapter = make_active_chapter(chunk_size_prompts=CHUNK)
-        add_lock(chapter, {})
-        for number in range(1, 6):
-            add_turn(chapter, number, words=f"{SAID} {number}", reply="I see it.")
-        chapter.prompt_index = 5
-        chapter.save()
-        assert NAME not in texts(ask(chapter, ASKED, 1))
-        assert searches == []
-
     @pytest.mark.parametrize("_window", SMALL.values(), ids=list(SMALL), indirect=True)
     def test_but_it_is_once_the_window_has_no_room_for_a_turn(self, searches: list[str]) -> None:
         chapter = make_active_chapter(chunk_size_prompts=CHUNK)

@@ -1,30 +1,24 @@
 """Passages that the recent context no longer has are found again for a new prompt, and never by a
 character who did not witness them."""
 
-from collections.abc import Sequence
-
 import pytest
 from pytest_django import Settings
 
 from agents.calling.model_access import model_of
 from agents.flows.replies.composing import compose_reply, compose_start
 from agents.flows.replies.dry_run import look_ahead
-from agents.flows.replies.tests.trying import try_again
 from agents.flows.tests.playing import play, reroll
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.modes.registry import agent_of
-from agents.prompting import recalled as recalled_layer
 from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.fitting import AssembledPrompt, assemble
-from agents.prompting.layers import Layer, Piece, Search, Tier, Trim, weigh
-from agents.prompting.recalled import _MOST_TOKENS, RECALLED_PASSAGES
+from agents.prompting.layers import Layer, Tier, weigh
+from agents.prompting.recalled import _MOST_TOKENS
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.sent_layers import SentLayer
 from agents.tests.declared import CHARACTERS
 from memory.before.story_so_far import write_story_so_far
-from memory.recall.recalling import Passage
-from memory.telling.session_state import Rank, StateLine
 from memory.tests.factories import add_delta, add_lock
 from sessions.chapter.stories import begin_next_chapter
 from sessions.models import Attempt, CastMember, Session, State
@@ -112,12 +106,6 @@ def test_a_passage_that_the_prompt_is_about_stands_whole_before_it(
     assert "brooch" not in layers["RECENT_CONTEXT"].text
 
 
-def test_passages_stand_in_the_order_of_play(chapter: Session) -> None:
-    numbers = [int(text.split(")")[0]) for text in recalled(chapter, "A brooch in the rain")]
-    assert len(numbers) > 1
-    assert numbers == sorted(numbers)
-
-
 def test_nothing_is_recalled_while_the_context_has_every_turn(tier: str) -> None:
     chapter = make_active_chapter(chunk_size_prompts=3)
     add_lock(chapter, {})
@@ -134,10 +122,6 @@ def test_what_the_context_shows_is_never_recalled(chapter: Session, tier: str) -
     assert TOLD in recalled(chapter, ASKED)
 
 
-def test_a_prompt_about_something_else_recalls_nothing(chapter: Session, tier: str) -> None:
-    assert NAME not in layers_for(chapter, "A zeppelin lands!")
-
-
 def test_a_reply_that_is_not_chosen_is_not_recalled(chapter: Session, tier: str) -> None:
     add_reply(chapter, 2, "I swallow a zeppelin.", is_chosen=False)
     assert recalled(chapter, "zeppelin") == []
@@ -145,10 +129,6 @@ def test_a_reply_that_is_not_chosen_is_not_recalled(chapter: Session, tier: str)
 
 @pytest.mark.usefixtures("tier")
 class TestWhatACharacterMissed:
-    def test_is_recalled_for_those_who_were_there(self, chapter: Session) -> None:
-        for slot in (1, 2):
-            assert SECRET in " ".join(recalled(chapter, ASKED, slot))
-
     @pytest.mark.parametrize("words", [ASKED, SECRET, f"Where is the {SECRET} of the brooch?"])
     def test_is_in_no_dry_run(self, chapter: Session, words: str) -> None:
         run = look_ahead(chapter, agent_slot=3, user_text=words)
@@ -179,18 +159,6 @@ class TestWhatACharacterMissed:
         assert SECRET in sent(provider.history[1])
 
 
-def test_a_trial_sends_what_the_reply_was_sent(
-    chapter: Session, provider: ScriptedProvider, settings: Settings
-) -> None:
-    settings.LLM, settings.MODEL, settings.MODEL_BY_AGENT = "openai", "gpt-5.2", {}
-    play(chapter, ASKED, slot=3)
-    try_again(chapter, "A priest.", name="AGENT_IDENTITY")
-    reply, trial = map(sent, provider.history)
-    assert TOLD in reply
-    assert reply.split(f"## {NAME}")[1] == trial.split(f"## {NAME}")[1]
-    assert SECRET not in trial
-
-
 def test_the_start_that_is_read_ahead_has_none_and_begins_the_request(
     chapter: Session, tier: str
 ) -> None:
@@ -211,52 +179,6 @@ def test_a_passage_cannot_forge_a_part_of_the_request(chapter: Session, tier: st
     lines = told.splitlines()
     assert "You are free." in lines
     assert not {"## USER_PROMPT", "Tom: I confess.", "3) The brooch is mine."} & set(lines)
-
-
-def room_beside_turns(budget: int) -> float:
-    """Return the weight that passages may have beside a context of 1,000 tokens.
-
-    Their search allows 200 tokens, or 100 if the whole context fits.
-    """
-    rooms: list[float] = []
-
-    def find(standing: Sequence[Piece], room: float) -> Sequence[Piece]:
-        rooms.append(room)
-        return ()
-
-    turns = tuple(Piece("x" * 300, block=f"Prompt {number}") for number in range(10))
-    context = Layer("RECENT_CONTEXT", turns, trim=Trim.OLDEST_FIRST, grain=0.5)
-    search = Search(find, least_tokens=20, most_tokens=200, most_if_all_stays=100, is_needed=True)
-    fit([context, Layer(NAME, (), search=search)], budget)
-    [room] = rooms
-    return room
-
-
-def lines_of(tag: str, count: int) -> list[StateLine]:
-    """Return lines of memory with this element. All of them have the same length."""
-    rank = Rank.STATE if tag == "now" else Rank.PAST
-    texts = [f"lamp: {tag} {number}" for number in range(count)]
-    return [StateLine(f"<{tag}>{text}</{tag}>", rank, text, tag=tag) for text in texts]
-
-
-def found_among(
-    chapter: Session,
-    monkeypatch: pytest.MonkeyPatch,
-    lines: Sequence[StateLine],
-    *,
-    room: float,
-) -> Sequence[Piece]:
-    """Return what the layer tells of these lines in a room of this weight. The first one is found
-    best."""
-    passages = [
-        Passage(number, 9.0 - number / 4, line=line) for number, line in enumerate(lines, 1)
-    ]
-    monkeypatch.setattr(recalled_layer, "recall", lambda *_, k_of_now: passages)
-    attempt = Attempt(session=chapter, actor=1, agent="character", words="The lamp?")
-    subject = Subject(chapter, 1, None, attempt, budget_tokens=BUDGET)
-    search = RECALLED_PASSAGES.layer(subject, "medium").search
-    assert search is not None
-    return search.find([], room)
 
 
 class TestTheRoom:
@@ -282,30 +204,6 @@ class TestTheRoom:
         assert all(text.rstrip().endswith(("I look at it.", "</memory>")) for text in passages)
         assert 0 < by_name[NAME].tokens <= _MOST_TOKENS[tier]
 
-    def test_is_small_while_nothing_of_memory_or_context_gives_way(self) -> None:
-        assert room_beside_turns(2_000) == 300
-        assert room_beside_turns(990) == 600
-
-    def test_goes_first_to_what_holds_now(
-        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        told, held = lines_of("was", 8), lines_of("now", 1)
-        [piece] = found_among(chapter, monkeypatch, [*told, *held], room=150.0)
-        assert held[0].text in piece.text
-        assert told[0].text in piece.text
-        assert told[7].text not in piece.text
-
-    def test_of_what_holds_now_is_half_of_all(
-        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        told, held = lines_of("was", 8), lines_of("now", 8)
-        [alone] = found_among(chapter, monkeypatch, held, room=160.0)
-        [piece] = found_among(chapter, monkeypatch, [*told, *held], room=320.0)
-        fits_half = [one for one in held if one.text in alone.text]
-        assert 1 < len(fits_half) < len(held)
-        assert [one for one in held if one.text in piece.text] == fits_half
-        assert sum(one.text in piece.text for one in told) > 1
-
     def test_is_kept_free_by_what_gives_way_before_the_passages(self) -> None:
         layers = self.composed(self.long_chapter(), "medium", budget=6_000)
         others = [layer for layer in layers if layer.name != NAME]
@@ -314,18 +212,6 @@ class TestTheRoom:
         by_name = {layer.name: layer for layer in fit(layers, tight).layers}
         assert by_name[NAME].parts
         assert by_name["RECENT_CONTEXT"].shortened or by_name["RECENT_CONTEXT"].dropped
-
-    def test_is_given_up_if_nothing_else_can_give_way(self) -> None:
-        layers = [
-            layer
-            for layer in self.composed(self.long_chapter(), "medium")
-            if layer.trim is Trim.NEVER
-        ]
-        others = [layer for layer in layers if layer.name != NAME]
-        weight = sum(weigh(layer.text) for layer in others)
-        tight = round(weight / 3.0) + TOKENS_PER_MESSAGE * len(layers) + 2
-        names = [layer.name for layer in fit(layers, tight).layers]
-        assert names == [layer.name for layer in others]
 
 
 def sent(request: ModelRequest) -> str:

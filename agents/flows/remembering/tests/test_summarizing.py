@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -10,17 +9,14 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from agents.calling.tests.bookkeeping import chunks_of, expire, make_due
-from agents.flows.remembering.summarizing import give_up, queue_due_summary, write_memory_deltas
+from agents.flows.remembering.summarizing import queue_due_summary, write_memory_deltas
 from agents.flows.replies.choosing import choose_reply
-from agents.flows.replies.turns import keep_reply
-from agents.flows.telling.ending import request_end, retry_summary
+from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.llm.providers.failures.call_errors import (
     ProviderBusy,
-    ProviderRefused,
-    ProviderUnreachable,
 )
-from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.prompting.layer_sources import (
     character_memory,
@@ -28,10 +24,9 @@ from agents.prompting.layer_sources import (
 )
 from agents.prompting.layers import TIERS, Tier
 from agents.prompting.sandwich import Source, Subject
-from agents.running.jobs import claim, latest_jobs, queue_job
+from agents.running.jobs import claim, queue_job
 from agents.running.recovery import recover
 from agents.running.watch import Watch
-from agents.running.work import work_on
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from memory.tests.factories import add_delta, write_delta
@@ -39,7 +34,7 @@ from sessions.models import THOUGHT, Attempt, Session, State
 from sessions.play.attempts import Writer, open_prompt
 from sessions.play.committing import commit_attempt
 from sessions.play.events import NewEvent
-from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_cast
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -67,56 +62,6 @@ def test_invalid_json_twice_leaves_the_pointer_and_tries_again_later(
     run_jobs()
     chapter.refresh_from_db()
     assert chapter.last_summarized_prompt_index == 7
-
-
-def test_the_notice_of_a_summary_waits_a_second_after_a_reply(
-    chapter: Session,
-    provider: ScriptedProvider,
-    monkeypatch: pytest.MonkeyPatch,
-    django_capture_on_commit_callbacks: Callable[..., AbstractContextManager[object]],
-) -> None:
-    pauses: list[float | None] = []
-    monkeypatch.setattr(
-        "agents.running.notices.current_app.send_task",
-        lambda _name, *, countdown, **_options: pauses.append(countdown),
-    )
-    add_prompts(chapter, 6)
-    with django_capture_on_commit_callbacks(execute=True):
-        play(chapter)
-        reroll(chapter)
-    assert set(pauses) == {1.0}
-    pauses.clear()
-    with django_capture_on_commit_callbacks(execute=True):
-        request_end(chapter.pk)
-    assert pauses == [None]
-
-
-def test_a_refusal_waits_for_the_gm_s_retry(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    add_prompts(chapter, 6)
-    play(chapter)
-    provider.enqueue(ProviderRefused("401"))
-    run_jobs()
-    assert Job.objects.get().status == Job.Status.FAILED
-    retry_summary(chapter.pk)
-    run_jobs()
-    assert chunks_of(chapter) == [(1, 7)]
-
-
-def test_memory_has_the_chapter_s_names_and_the_record_what_came(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    make_cast(chapter, name={"1": "Zoë Brandt"})
-    add_prompts(chapter, 6)
-    play(chapter)
-    event = {"event": "zoe fell", "cause": "", "effect": "", "participants": ["zoe"]}
-    came = json.dumps(turn_delta(1, 7) | {"major_events": [event]})
-    provider.enqueue(came)
-    run_jobs()
-    delta = chapter.memory_blocks.get(type=MemoryBlock.Type.TURN_DELTA)
-    assert delta.json_payload["major_events"] == [event | {"participants": ["Zoë Brandt"]}]
-    assert chapter.llm_artifacts.get(agent="memory").raw_output_ref == came
 
 
 def test_memory_has_only_prompts_of_the_stretch_and_the_record_what_came(
@@ -155,58 +100,6 @@ def test_a_failed_first_chunk_is_made_up_for_in_order(
     chapter.refresh_from_db()
     assert chunks_of(chapter) == [(1, 7), (8, 14)]
     assert (chapter.state, chapter.last_summarized_prompt_index) == (State.ACTIVE, 14)
-
-
-def test_the_banner_stays_while_a_failed_chunk_is_due(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    add_prompts(chapter, 6)
-    play(chapter)
-    provider.enqueue(ProviderRefused("401"))
-    run_jobs()
-    add_prompts(chapter, 6)
-    provider.enqueue("I answer.", ProviderRefused("401"))
-    play(chapter)
-    run_jobs()
-    job = latest_jobs(chapter)["summarize"]
-    assert (job.from_prompt_index, job.status, job.error) == (1, Job.Status.FAILED, "401")
-    assert Job.objects.count() == 1
-
-
-def test_seven_prompts_at_the_cap_can_be_summarised_in_a_small_window(
-    chapter: Session,
-    provider: ScriptedProvider,
-    run_jobs: RunJobs,
-    settings: pytest.FixtureRequest,
-) -> None:
-    settings.LLM, settings.MODEL = "openai", "a-model-nobody-knows"  # type: ignore[attr-defined]
-    settings.MODEL_BY_AGENT = {}  # type: ignore[attr-defined]
-    add_prompts(chapter, 7, text="x" * 4_990, reply="y" * 3_000)
-    provider.enqueue(json.dumps(turn_delta(1, 7)))
-    request_end(chapter.pk)
-    run_jobs()
-    chapter.refresh_from_db()
-    assert (chapter.state, chunks_of(chapter)) == (State.ENDED, [(1, 7)])
-
-
-def test_a_later_chunk_waits_for_the_earlier_one(chapter: Session) -> None:
-    add_prompts(chapter, 14)
-    later = queue_job(
-        chapter.pk, Job.Kind.SUMMARIZE, "8-14", from_prompt_index=8, to_prompt_index=14
-    )
-    assert claim(later.pk) is None
-
-
-def test_a_task_delivered_twice_writes_one_block(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    add_prompts(chapter, 6)
-    play(chapter)
-    job = Job.objects.get()
-    work_on(job.pk)
-    work_on(job.pk)
-    assert chunks_of(chapter) == [(1, 7)]
-    assert sum("turn_delta" in request.messages[0].content for request in provider.history) == 1
 
 
 def test_a_worker_killed_while_summarising_is_made_up_for(
@@ -270,17 +163,6 @@ def test_a_summary_that_runs_may_end_and_counts_while_its_attempt_is_chosen(
     assert chapter.last_summarized_prompt_index == 7
 
 
-def test_a_summary_that_waits_is_cancelled_by_another_choice(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    add_prompts(chapter, 6)
-    play(chapter)
-    reroll(chapter)
-    assert Job.objects.get().status == Job.Status.CANCELLED
-    chapter.refresh_from_db()
-    assert chapter.state == State.ACTIVE
-
-
 def test_one_that_was_cancelled_is_queued_again_once_its_attempt_is_chosen_again(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -297,42 +179,6 @@ def test_one_that_was_cancelled_is_queued_again_once_its_attempt_is_chosen_again
     assert chunks_of(chapter) == [(1, 7)]
     chapter.refresh_from_db()
     assert chapter.last_summarized_prompt_index == 7
-
-
-def fail_for_now(job: Job) -> None:
-    give_up(job, ProviderUnreachable("The server is gone."))
-
-
-@pytest.mark.parametrize("leave", [expire, fail_for_now])
-def test_a_summary_of_an_attempt_that_is_not_chosen_is_not_tried_again(
-    chapter: Session, provider: ScriptedProvider, leave: Callable[[Job], None]
-) -> None:
-    add_prompts(chapter, 6)
-    play(chapter)
-    job = claim(Job.objects.get().pk)
-    assert job is not None
-    reroll(chapter)
-    leave(job)
-    recover()
-    job.refresh_from_db()
-    assert job.status == Job.Status.CANCELLED
-    chapter.refresh_from_db()
-    assert chapter.state == State.ACTIVE
-
-
-def test_another_attempt_is_composed_without_the_block_that_covers_its_turn(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    add_prompts(chapter, 6)
-    play(chapter)
-    provider.enqueue(json.dumps(turn_delta(1, 7, canon_locks=["The bell is cracked."])))
-    run_jobs()
-    chapter.refresh_from_db()
-    assert chapter.last_summarized_prompt_index == 7
-    reroll(chapter)
-    sent = "".join(one.content for one in provider.history[-1].messages)
-    assert "The bell is cracked." not in sent
-    assert "1) beat 1" in sent
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -381,17 +227,6 @@ def test_a_stretch_with_nothing_to_tell_is_an_empty_delta_without_a_call(
     assert (chapter.last_summarized_prompt_index, chapter.state) == (7, State.ACTIVE)
 
 
-def test_a_kept_text_can_be_the_seventh_reply(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    add_prompts(chapter, 6)
-    provider.enqueue(Script("I step", error=ProviderBusy("cut")))
-    play(chapter)
-    keep_reply(chapter.pk)
-    run_jobs()
-    assert chunks_of(chapter) == [(1, 7)]
-
-
 def test_a_stretch_has_one_delta_for_each_attempt_at_its_last_turn(chapter: Session) -> None:
     add_prompts(chapter, 7)
     first = chapter.turns.get(number=7).chosen
@@ -430,19 +265,6 @@ def test_a_chapter_that_waits_for_no_summary_is_put_back_in_play(
     assert other.state == State.ACTIVE
 
 
-@pytest.mark.parametrize("status", [Job.Status.QUEUED, Job.Status.RUNNING])
-def test_a_chapter_whose_summary_is_on_its_way_is_left_alone(
-    chapter: Session, status: Job.Status
-) -> None:
-    add_prompts(chapter, 7)
-    queue_job(chapter.pk, Job.Kind.SUMMARIZE, "1-7", from_prompt_index=1, to_prompt_index=7)
-    Job.objects.update(status=status)
-    Session.objects.update(state=State.SUMMARIZING, is_ending=True)
-    recover()
-    chapter.refresh_from_db()
-    assert (chapter.state, chapter.is_ending) == (State.SUMMARIZING, True)
-
-
 def test_agent_8_is_held_to_the_chunk_and_the_cast(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -456,25 +278,6 @@ def test_agent_8_is_held_to_the_chunk_and_the_cast(
     assert (chunk["from_marker"]["enum"], chunk["to_marker"]["enum"]) == (["1"], ["7"])
     action = schema["properties"]["character_actions"]["items"]["properties"]
     assert action["agent_slot"]["enum"] == [0, *chapter.selected_agent_slots]
-
-
-def test_a_slot_of_nobody_is_not_stored_as_one(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    add_prompts(chapter, 7)
-    deeds = [
-        {"agent_slot": slot, "name": "", "did": f"deed {slot}", "intent": "", "result": ""}
-        for slot in (99, 2, 0)
-    ]
-    provider.enqueue(json.dumps(turn_delta(1, 7, character_actions=deeds)))
-    request_end(chapter.pk)
-    run_jobs()
-    stored = chapter.memory_blocks.get().json_payload["character_actions"]
-    assert [(deed["agent_slot"], deed["did"]) for deed in stored] == [
-        *((0, "deed 99"), (2, "deed 2"), (0, "deed 0"))
-    ]
-    # The artifact of the call keeps the slot that the model wrote.
-    assert '"agent_slot": 99' in chapter.llm_artifacts.get().raw_output_ref
 
 
 @pytest.mark.parametrize("size", [3, 20])

@@ -11,12 +11,10 @@ from pytest_django import Settings
 from agents.calling.records.call_records import calls_behind_prompt
 from agents.flows.remembering.late_results import finish_with_result
 from agents.flows.replies.choosing import choose_reply
-from agents.flows.replies.layers_to_try import read_reply
-from agents.flows.replies.tests.trying import IDENTITY, contents, replies_to, tried
 from agents.flows.replies.tests.trying import chapter as chapter
+from agents.flows.replies.tests.trying import contents, replies_to, tried
 from agents.flows.replies.trials import adopt_trial, read_trial
-from agents.flows.tests.playing import play, play_many, reroll
-from agents.llm.providers.failures.call_errors import ProviderError
+from agents.flows.tests.playing import play, play_many
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.modes.registry import all_modes
@@ -32,7 +30,6 @@ from sessions.exceptions import TurnInFlight, WrongState
 from sessions.models import Attempt, Session, State
 from sessions.play.played_world import changes_that_count
 from sessions.record.chosen_events import chosen_events
-from sessions.record.transcript import read_transcript
 
 pytestmark = pytest.mark.django_db
 
@@ -74,17 +71,6 @@ class TestAdopting:
         trial_now = read_trial(chapter.pk, trial.pk)
         assert (trial_now.is_adopted, trial_now.can_adopt) == (True, False)
 
-    def test_the_record_and_the_transcript_go_by_it_from_then_on(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        trial = tried(chapter, provider)
-        assert chosen_replies(chapter) == ["I wait.", "I look at the lamp."]
-        assert "I run to the quay." not in read_transcript(chapter).plain_text
-        adopt_trial(chapter.pk, trial.pk)
-        assert chosen_replies(chapter) == ["I wait.", "I run to the quay."]
-        shown = read_transcript(chapter).plain_text
-        assert shown.endswith("2) A bell rings.\n\nAgent Red: I run to the quay.")
-
     def test_the_next_prompt_and_memory_carry_it_and_not_the_other(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
     ) -> None:
@@ -109,37 +95,6 @@ class TestAdopting:
         attempts.add(adopt_trial(chapter.pk, trial.pk).pk)
         assert attempts == {trial.pk}
         assert len(replies_to(chapter, 2)) == 2
-
-    def test_what_was_adopted_can_be_tried_again(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        adopt_trial(chapter.pk, tried(chapter, provider).pk)
-        again = read_reply(chapter.pk)
-        assert again.reply == "I run to the quay."
-        assert IDENTITY in [one.text for one in again.layers]
-
-    def test_the_earlier_reply_can_be_chosen_again_and_the_trial_once_more(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        earlier = chapter.turns.get(number=2).chosen_id
-        trial = tried(chapter, provider)
-        adopt_trial(chapter.pk, trial.pk)
-        choose_reply(chapter.pk, 2, earlier)
-        trial_now = read_trial(chapter.pk, trial.pk)
-        assert (trial_now.is_adopted, trial_now.can_adopt) == (False, True)
-        adopt_trial(chapter.pk, trial.pk)
-        assert chosen_replies(chapter)[-1] == "I run to the quay."
-
-    def test_a_broken_attempt_is_set_aside(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        trial = tried(chapter, provider)
-        provider.enqueue(ProviderError("No line."))
-        broken = reroll(chapter)
-        assert broken.status == Attempt.Status.FAILED
-        adopt_trial(chapter.pk, trial.pk)
-        broken.refresh_from_db()
-        assert broken.status == Attempt.Status.SET_ASIDE
 
 
 class TestRefusals:
@@ -189,19 +144,6 @@ class TestMemory:
         choose_reply(seven.pk, 7, earlier)
         assert memory() == (7, 1)
         assert len(provider.history) == 9
-
-    def test_what_it_leaves_lacking_is_asked_for_with_the_next_prompt(
-        self, seven: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        run_jobs()
-        adopt_trial(seven.pk, tried(seven, provider).pk)
-        assert run_jobs() == 0
-        play(seven, "On we go.")
-        assert run_jobs() == 1
-        seven.refresh_from_db()
-        assert seven.last_summarized_prompt_index == 7
-        told = provider.history[-1].messages[-1].content
-        assert "I run to the quay." in told
 
     @pytest.mark.parametrize(
         ("before", "after"),

@@ -5,14 +5,12 @@ import asyncio
 import pytest
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
-from pytest_django import Settings
 
 from agents.calling.model_access import AgentModel
 from agents.calling.records.stored_prompts import read_messages
-from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.turns import keep_reply, start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over, texts_of
-from agents.llm.providers.failures.call_errors import EmptyReply, ProviderBusy, StreamBroken
+from agents.llm.providers.failures.call_errors import EmptyReply, ProviderBusy
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.running.following import follow
@@ -86,13 +84,6 @@ def test_whoever_reads_along_sees_the_same_words(
     assert read_along == texts_of(chapter)[-1] == "I take the lamp and go down the stairs."
 
 
-def test_a_second_cut_is_marked(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue(CUT, Script("down the sta", was_cut=True))
-    assert play(chapter).was_cut is True
-    assert texts_of(chapter)[-1] == "I take the lamp and go down the sta"
-    assert calls().count() == 2
-
-
 @pytest.mark.parametrize("error", [ProviderBusy("busy"), EmptyReply("nothing")])
 def test_a_continuation_that_fails_leaves_what_came(
     chapter: Session, provider: ScriptedProvider, error: Exception
@@ -101,43 +92,6 @@ def test_a_continuation_that_fails_leaves_what_came(
     attempt = play(chapter)
     assert (attempt.status, attempt.was_cut) == (Attempt.Status.COMMITTED, True)
     assert texts_of(chapter)[-1] == CUT.text
-
-
-def test_a_continuation_that_breaks_off_is_kept(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(CUT, Script("down the", error=StreamBroken("cut")))
-    assert play(chapter).was_cut is True
-    assert texts_of(chapter)[-1] == "I take the lamp and go down the"
-
-
-def test_a_cap_leaves_the_reply_cut(
-    chapter: Session, provider: ScriptedProvider, settings: Settings
-) -> None:
-    settings.CHAPTER_CALLS_PER_MINUTE = 1
-    provider.enqueue(CUT)
-    assert play(chapter).was_cut is True
-    assert texts_of(chapter)[-1] == CUT.text
-    assert calls().count() == 1
-
-
-def test_a_reply_that_somebody_else_ended_is_not_continued(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(Script("I go.\n\nTom: I st", was_cut=True))
-    attempt = play(chapter)
-    assert (attempt.was_cut, attempt.ended_before) == (False, "Tom")
-    assert calls().count() == 1
-
-
-def test_a_trial_is_continued_with_its_change(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue("I go.")
-    play(chapter)
-    provider.enqueue(CUT, "down.")
-    trial = try_again(chapter)
-    assert trial.was_cut is False
-    _, first, second = map(read_messages, calls())
-    assert second[: len(first)] == first
 
 
 def test_a_stop_keeps_both_parts(chapter: Session, provider: ScriptedProvider) -> None:

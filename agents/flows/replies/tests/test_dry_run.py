@@ -12,9 +12,9 @@ from agents.models import LLMArtifact
 from agents.prompting.budget import output_limit
 from agents.prompting.sent_layers import join_layers
 from agents.tests.declared import CHARACTERS
-from sessions.exceptions import InvalidInput, WrongState
+from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
-from sessions.tests.factories import make_active_chapter, make_chapter
+from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -51,23 +51,6 @@ def test_nothing_is_sent_or_stored(chapter: Session, provider: ScriptedProvider)
     assert (chapter.turn_in_flight, chapter.next_agent_slot) == (None, 1)
 
 
-def test_neither_consent_nor_rate_nor_budget_prevents_looking(
-    chapter: Session, provider: ScriptedProvider, settings: Settings
-) -> None:
-    play(chapter)
-    provider.host = "llm.example"
-    settings.CALLS_PER_MINUTE = 0
-    settings.CHAPTER_TOKENS = 1
-    assert look_ahead(chapter, agent_slot=1, user_text="x").layers[-2].text.endswith("x")
-
-
-def test_an_embedded_model_that_does_not_run_can_be_looked_at(
-    chapter: Session, settings: Settings
-) -> None:
-    settings.LLM = "embedded"
-    assert look_ahead(chapter, agent_slot=1, user_text="x").budget_tokens > 0
-
-
 @pytest.mark.usefixtures("provider", "small_window")
 class TestTooLong:
     def test_it_comes_whole_with_the_reason(self, chapter: Session, settings: Settings) -> None:
@@ -79,9 +62,6 @@ class TestTooLong:
         assert run.layers[-2].text.count("door") == 900
         assert run.tokens > run.budget_tokens
         assert not any(layer.was_trimmed for layer in run.layers)
-
-    def test_one_that_fits_gives_no_reason(self, chapter: Session) -> None:
-        assert look_ahead(chapter, agent_slot=1, user_text="x").too_long == ""
 
 
 class TestCost:
@@ -98,35 +78,11 @@ class TestCost:
         assert run.most_dollars == price.of(longest) > run.dollars > 0
         assert not run.is_free
 
-    def test_without_a_price_nothing_is_guessed(self, chapter: Session, small_window: None) -> None:
-        run = look_ahead(chapter, agent_slot=1, user_text="x")
-        assert (run.price, run.dollars, run.most_dollars) == (None, None, None)
-        assert not run.is_free
-
-    def test_the_embedded_model_is_free(self, chapter: Session, settings: Settings) -> None:
-        settings.LLM = "embedded"
-        assert look_ahead(chapter, agent_slot=1, user_text="x").is_free
-
-
-def test_where_no_prompt_can_be_sent_none_is_shown() -> None:
-    with pytest.raises(WrongState):
-        look_ahead(make_chapter(), agent_slot=1, user_text="x")
-
 
 @pytest.mark.parametrize(("slot", "text"), [(4, "x"), (1, "x" * 5_001), (1, "\x00")])
 def test_what_could_not_be_sent_is_refused(chapter: Session, slot: int, text: str) -> None:
     with pytest.raises(InvalidInput):
         look_ahead(chapter, agent_slot=slot, user_text=text)
-
-
-def test_what_it_shares_with_the_call_before_is_counted(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    assert look_ahead(chapter, agent_slot=1, user_text="x").shared_characters is None
-    play(chapter)
-    run = look_ahead(chapter, agent_slot=1, user_text="x")
-    assert run.shared_characters is not None
-    assert 0 < run.shared_characters < run.characters
 
 
 def test_what_cannot_fit_is_named_with_its_excess_and_nothing_is_spent(

@@ -11,7 +11,7 @@ from agents.llm.providers.failures.call_errors import StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import LLMArtifact
 from agents.running.following import follow
-from sessions.models import Attempt, Session
+from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
@@ -36,16 +36,6 @@ def test_a_reply_ends_where_somebody_else_speaks_and_its_record_keeps_what_came(
     assert LLMArtifact.objects.get().raw_output_ref == CAME
 
 
-def test_a_small_model_is_stopped_there(
-    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(AgentModel, "is_small", True)
-    provider.enqueue(CAME)
-    assert play(chapter).ended_before == "Tom"
-    assert texts_of(chapter)[-1] == KEPT
-    assert "Then stay" not in LLMArtifact.objects.get().raw_output_ref
-
-
 def test_whoever_reads_along_sees_the_same_words(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
@@ -58,17 +48,6 @@ def test_whoever_reads_along_sees_the_same_words(
         return "".join(getattr(part, "text", "") for part in parts)
 
     assert async_to_sync(read)() == KEPT
-
-
-def test_a_reply_that_is_all_somebody_elses_counts_for_nothing(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue("Tom: I stay.", "I go.")
-    broken = play(chapter, key="k")
-    assert (broken.status, broken.partial_text) == (Attempt.Status.FAILED, "")
-    assert broken.error.startswith("The model spoke only for Tom")
-    assert play(chapter, key="k").ended_before == ""
-    assert texts_of(chapter)[-1] == "I go."
 
 
 @pytest.mark.parametrize(
@@ -95,13 +74,6 @@ def test_a_broken_reply_keeps_also_what_was_held_back(
 ) -> None:
     provider.enqueue(Script("I go.\n\nTom", error=StreamBroken("cut")))
     assert play(chapter).partial_text == "I go.\n\nTom"
-
-
-def test_a_re_roll_has_an_end_of_its_own(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue(CAME, "I go.")
-    play(chapter)
-    assert reroll(chapter).ended_before == ""
-    assert texts_of(chapter)[-1] == "I go."
 
 
 @pytest.mark.parametrize(
@@ -136,10 +108,3 @@ def test_the_output_limit_follows_the_length_of_replies(
     settings.LLM, settings.MODEL = "openai", "gpt-4o"
     reroll(chapter)
     assert tuple(one.max_output_tokens for one in provider.history) == tokens
-
-
-def test_a_whole_reply_is_not_marked(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue("I go. And")
-    attempt = play(chapter)
-    assert (attempt.was_cut, attempt.ended_before) == (False, "")
-    assert LLMArtifact.objects.count() == 1

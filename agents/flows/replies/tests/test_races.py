@@ -14,8 +14,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from agents.flows.remembering.summarizing import queue_due_summary
-from agents.flows.replies.turns import keep_reply, start_prompt, start_reroll
-from agents.flows.telling.ending import retry_summary
+from agents.flows.replies.turns import start_prompt, start_reroll
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
@@ -26,7 +25,7 @@ from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
 from memory.models import MemoryBlock
 from sessions.chapter.chapters import reset_chapter
-from sessions.exceptions import TurnInFlight, WrongState
+from sessions.exceptions import TurnInFlight
 from sessions.models import Attempt, Event, Session
 from sessions.play.attempts import OpenedAttempt
 from sessions.play.breaking import stop_attempt
@@ -117,16 +116,6 @@ def after(meeting: threading.Barrier, work: Work) -> Work:
     return run
 
 
-def test_the_same_prompt_twice_is_one_turn(chapter: Session) -> None:
-    results = at_once(*[opening(chapter, "The door opens.", "the-form-s-id")] * 3)
-    (winner,) = successes(results)
-    assert winner.must_run
-    assert [type(refusal) for refusal in refusals(results)] == [TurnInFlight] * 2
-    assert commit_attempt(winner.attempt, "I step inside.")
-    assert Attempt.objects.count() == 1
-    check(chapter)
-
-
 def test_the_same_prompt_twice_is_answered_once(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
@@ -153,15 +142,6 @@ def test_of_two_prompts_one_wins(chapter: Session) -> None:
     assert chapter.events.get(role=Event.Role.USER).text == winner.attempt.words
 
 
-def test_a_text_is_kept_once(chapter: Session) -> None:
-    assert stop_attempt(opened(chapter), partial_text="I step")
-    results = at_once(*[lambda: keep_reply(chapter.pk)] * 2)
-    assert len(successes(results)) == 1
-    assert isinstance(refusals(results)[0], WrongState)
-    check(chapter)
-    assert (chapter.prompt_index, chapter.events.count()) == (1, 2)
-
-
 def test_a_reply_is_stopped_or_committed(chapter: Session) -> None:
     attempt = opened(chapter)
     was_stopped, events = at_once(
@@ -173,16 +153,6 @@ def test_a_reply_is_stopped_or_committed(chapter: Session) -> None:
     assert attempt.status == (Attempt.Status.STOPPED if was_stopped else Attempt.Status.COMMITTED)
     check(chapter)
     assert chapter.prompt_index == (0 if was_stopped else 1)
-
-
-def test_a_reply_is_stopped_and_kept_or_committed(chapter: Session) -> None:
-    attempt = opened(chapter)
-    at_once(
-        lambda: stop_attempt(attempt, partial_text="I step") and keep_reply(chapter.pk),
-        lambda: commit_attempt(attempt, "I step inside."),
-    )
-    check(chapter)
-    assert (chapter.prompt_index, chapter.events.count()) == (1, 2)
 
 
 def test_memory_is_stored_while_its_last_reply_is_written_again(
@@ -206,16 +176,6 @@ def test_memory_is_stored_while_its_last_reply_is_written_again(
     # The latest summary was written from the reply that the transcript now shows.
     assert reply is not None
     assert reply.text in summaries[-1]
-
-
-def test_memory_is_stored_or_tried_again(provider: ScriptedProvider) -> None:
-    chapter, job = chapter_with_a_due_summary()
-    meeting = meet_at_the_answer(provider, "turn_delta")
-    at_once(lambda: work_on(job.pk), after(meeting, lambda: retry_summary(chapter.pk)))
-    do_what_is_due()
-    check(chapter)
-    assert (chapter.last_summarized_prompt_index, Job.objects.count()) == (7, 1)
-    assert len(provider.history) == 1
 
 
 def test_two_workers_write_one_block(provider: ScriptedProvider) -> None:

@@ -83,15 +83,6 @@ def test_a_good_reply_and_a_reply_of_another_model_are_not_asked_for_again(
     assert LLMArtifact.objects.count() == 2
 
 
-def test_the_model_is_asked_only_as_often_as_its_form_allows(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(*[CAUGHT] * TRIES, GOOD)
-    play(chapter, PROMPT)
-    assert texts_of(chapter)[-1] == CAUGHT
-    assert LLMArtifact.objects.count() == TRIES
-
-
 def test_a_second_reply_that_breaks_more_rules_is_left_out(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
@@ -161,13 +152,6 @@ class TestARefusal:
         assert play(chapter, PROMPT, key="k").status == Attempt.Status.COMMITTED
         assert texts_of(chapter) == [PROMPT, GOOD]
 
-    def test_no_second_call_is_a_failure_too(
-        self, chapter: Session, provider: ScriptedProvider, settings: Settings
-    ) -> None:
-        settings.CHAPTER_CALLS_PER_MINUTE = 1
-        provider.enqueue(REFUSAL)
-        assert play(chapter, PROMPT).status == Attempt.Status.FAILED
-
     def test_what_was_shown_of_it_is_not_kept(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -182,29 +166,6 @@ class TestARefusal:
         assert fail_without_text(attempt, error="no", kind="ModelDeclined")
         attempt.refresh_from_db()
         assert attempt.partial_text == ""
-
-    def test_a_reply_that_breaks_a_rule_stays_if_the_second_one_is_a_refusal(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(CAUGHT, *[f"{REFUSAL} {REFUSAL} {REFUSAL}"] * (TRIES - 1))
-        play(chapter, PROMPT)
-        assert texts_of(chapter) == [PROMPT, CAUGHT]
-
-    def test_a_person_may_decline(self, chapter: Session, provider: ScriptedProvider) -> None:
-        said = "I can't help with that lever, Tom, it is rusted through and through."
-        provider.enqueue(said, said)
-        play(chapter, PROMPT)
-        assert texts_of(chapter) == [PROMPT, said]
-
-    def test_another_small_model_is_asked_once_more_too(
-        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(AgentModel, "is_small", True)
-        provider.name = "openai"
-        provider.enqueue(CAUGHT, REFUSAL, GOOD)
-        play(chapter, PROMPT)
-        play(chapter, PROMPT)
-        assert texts_of(chapter) == [PROMPT, CAUGHT, PROMPT, GOOD]
 
     def test_another_model_s_reply_fails_only_if_nobody_else_would_say_it(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,6 @@ from agents.flows.tests.playing import play, reply_is_over
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact
 from agents.running.tests.racing import check, opening
-from sessions.chapter.chapters import reset_chapter
 from sessions.models import Attempt, Session
 from sessions.play.breaking import fail_attempt, stop_attempt
 from sessions.play.committing import commit_attempt
@@ -73,15 +72,6 @@ def test_a_form_sent_twice_at_once_is_one_trial_and_one_call(chapter: Session) -
     check(chapter)
 
 
-def test_a_reply_used_in_two_windows_is_chosen_once(chapter: Session) -> None:
-    trial = try_again(chapter)
-    attempts = at_once(*[partial(adopt_trial, chapter.pk, trial.pk)] * 2)
-    assert [attempt.pk for attempt in attempts] == [trial.pk] * 2
-    assert chosen_reply(chapter) == "I run."
-    assert replies_to(chapter, 1) == ["I wait.", "I run."]
-    check(chapter)
-
-
 def test_of_a_trial_and_the_next_prompt_one_waits(chapter: Session) -> None:
     trial = try_again(chapter)
     results = at_once(
@@ -95,19 +85,6 @@ def test_of_a_trial_and_the_next_prompt_one_waits(chapter: Session) -> None:
     check(chapter)
 
 
-def test_a_trial_and_the_next_prompt_end_beside_each_other(chapter: Session) -> None:
-    trial = running_elsewhere(chapter)
-    prompt = opening(chapter, "A bell rings.", "next")().attempt
-    ended = at_once(
-        partial(commit_attempt, trial, "I run."), partial(commit_attempt, prompt, "I stay.")
-    )
-    assert all(ended)
-    assert chosen_reply(chapter) == "I wait."
-    assert replies_to(chapter, 1) == ["I wait.", "I run."]
-    assert replies_to(chapter, 2) == ["I stay."]
-    check(chapter)
-
-
 def test_a_trial_that_ends_while_it_is_stopped_is_one_of_both(chapter: Session) -> None:
     trial = running_elsewhere(chapter)
     was_committed, was_stopped = at_once(
@@ -116,16 +93,3 @@ def test_a_trial_that_ends_while_it_is_stopped_is_one_of_both(chapter: Session) 
     assert bool(was_committed) != was_stopped
     assert replies_to(chapter, 1) == (["I wait.", "I run."] if was_committed else ["I wait."])
     check(chapter)
-
-
-def test_a_trial_that_ends_while_its_chapter_is_reset_leaves_nothing(chapter: Session) -> None:
-    trial = running_elsewhere(chapter)
-    at_once(partial(commit_attempt, trial, "I run."), partial(reset_chapter, chapter.pk))
-    assert not Session.objects.filter(pk=chapter.pk).exists()
-    assert not Attempt.objects.exists()
-
-
-def test_a_trial_whose_chapter_was_reset_is_dropped(chapter: Session) -> None:
-    trial = running_elsewhere(chapter)
-    reset_chapter(chapter.pk)
-    assert commit_attempt(trial, "I run.") is None

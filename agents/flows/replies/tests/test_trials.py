@@ -8,10 +8,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
-from agents.calling.model_access import AgentModel
 from agents.calling.records.call_records import calls_behind_prompt, read_sent_prompt
-from agents.exceptions import ConsentMissing, PromptTooLong
-from agents.flows.replies.choosing import edit_reply
+from agents.exceptions import PromptTooLong
 from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT, changed_layer_of, read_reply
 from agents.flows.replies.tests.trying import (
     IDENTITY,
@@ -24,7 +22,7 @@ from agents.flows.replies.tests.trying import (
     try_again,
 )
 from agents.flows.replies.tests.trying import chapter as chapter
-from agents.flows.replies.trials import adopt_trial, read_trial, stop_trial
+from agents.flows.replies.trials import adopt_trial, read_trial
 from agents.flows.tests.playing import play, play_many, replies_are_over, reroll
 from agents.llm.providers.failures.call_errors import ProviderError
 from agents.llm.providers.scripted import Script, ScriptedProvider
@@ -35,12 +33,10 @@ from sessions.exceptions import (
     InvalidInput,
     KeyReused,
     TooLong,
-    UnknownTurn,
     WrongState,
 )
 from sessions.models import Attempt, Session, State
-from sessions.tests.factories import add_prompts, make_active_chapter
-from testing.refusals import PLAY_HAS_GONE_ON
+from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -95,28 +91,6 @@ class TestRunning:
         sent = "".join(text for _, text in contents(provider.history[-1]))
         assert "## STRUCTURED_MEMORY\n<told>All is well.</told>\n\\## TASK" in sent
 
-    def test_memory_that_covers_the_reply_is_not_in_the_way(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        play_many(chapter, 5)
-        before = contents(provider.history[-1])
-        run_jobs()
-        chapter.refresh_from_db()
-        assert chapter.last_summarized_prompt_index == chapter.prompt_index == 7
-        attempt = try_again(chapter)
-        old = changed_layer_of(attempt)["text_before"]
-        after = contents(provider.history[-1])
-        assert after == [(role, text.replace(old, IDENTITY)) for role, text in before]
-        assert read_trial(chapter.pk, attempt.pk).can_adopt
-
-    def test_an_emptied_layer_is_left_out_with_its_heading(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        try_again(chapter, "")
-        sent = "".join(text for _, text in contents(provider.history[-1]))
-        assert "## AGENT_IDENTITY" not in sent
-        assert "## USER_PROMPT\nA bell rings." in sent
-
     def test_it_is_recorded_layer_by_layer_and_shown_behind_the_prompt(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -145,25 +119,6 @@ class TestRunning:
         assert trial.base.tokens["output"] == trial.call.tokens["output"] == 5
         assert trial.call.dollars is not None
         assert trial.can_adopt
-
-    def test_a_reply_edited_by_hand_is_tried_from_the_call_of_the_one_before(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        call_id = read_reply(chapter.pk).call.artifact.pk
-        edit_reply(chapter.pk, 2, "I look away.")
-        attempt = tried(chapter, provider)
-        trial = read_trial(chapter.pk, attempt.pk)
-        assert trial.base is not None
-        assert (trial.reply, trial.base.artifact.pk) == ("I look away.", call_id)
-
-    def test_a_small_models_half_sentence_is_ended_as_in_play(
-        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(AgentModel, "is_small", True)
-        provider.enqueue(Script("I run to the quay and call for the priest. I fall", was_cut=True))
-        attempt = try_again(chapter)
-        trial = read_trial(chapter.pk, attempt.pk)
-        assert trial.new_reply == "I run to the quay and call for the priest."
 
     def test_a_failure_is_told_and_changes_nothing(
         self, chapter: Session, provider: ScriptedProvider
@@ -206,16 +161,6 @@ class TestSentTwice:
         assert LLMArtifact.objects.filter(attempt=first).count() == 1
         assert read_trial(chapter.pk, first.pk).new_reply == "I run."
 
-    def test_also_when_play_has_gone_on(self, chapter: Session, provider: ScriptedProvider) -> None:
-        first = try_again(chapter, submission_key="k")
-        number, text = changed_layer_of(first)["layer"], IDENTITY.replace("\n", "\r\n")
-        play(chapter, "On we go.")
-        again = try_again(chapter, text, number=number, submission_key="k")
-        assert again.pk == first.pk
-        with pytest.raises(KeyReused):
-            try_again(chapter, "Another.", number=number, submission_key="k")
-        assert len(provider.history) == 4
-
     def test_after_a_failure_it_runs_again(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -224,19 +169,6 @@ class TestSentTwice:
         again = try_again(chapter, submission_key="k")
         assert again.pk == first.pk
         assert read_trial(chapter.pk, first.pk).new_reply == "I run."
-
-    def test_but_not_once_play_has_gone_on(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(ProviderError("No line."))
-        first = try_again(chapter, submission_key="k")
-        play(chapter, "On we go.")
-        with pytest.raises(WrongState, match=PLAY_HAS_GONE_ON):
-            try_again(
-                chapter, number=changed_layer_of(first)["layer"], submission_key="k", prompt_index=2
-            )
-        first.refresh_from_db()
-        assert first.status == Attempt.Status.FAILED
 
     def test_with_another_text_it_is_refused(
         self, chapter: Session, provider: ScriptedProvider
@@ -248,22 +180,6 @@ class TestSentTwice:
             with pytest.raises(KeyReused):
                 try_again(chapter, "Somebody else.", submission_key="k")
         assert len(trials_of(chapter)) == 1
-
-    def test_two_windows_make_two_trials(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        async def scenario() -> None:
-            gate = asyncio.Event()
-            provider.enqueue(*(Script(f"I run {key}.", gate=gate) for key in "ab"))
-            for key in "ab":
-                await begin(chapter, f"Mara {key}", submission_key=key)
-            gate.set()
-            await replies_are_over()
-
-        async_to_sync(scenario)()
-        trials = [read_trial(chapter.pk, attempt.pk) for attempt in trials_of(chapter)]
-        assert [trial.new_reply for trial in trials] == ["I run a.", "I run b."]
-        assert all(trial.can_adopt for trial in trials)
 
 
 class TestRefusals:
@@ -282,11 +198,6 @@ class TestRefusals:
             try_again(chapter, text)
         assert trials_of(chapter) == []
 
-    @pytest.mark.parametrize("number", [0, 9])
-    def test_an_unknown_layer(self, chapter: Session, number: int) -> None:
-        with pytest.raises(InvalidInput, match="no such part"):
-            try_again(chapter, number=number)
-
     def test_what_no_longer_fits_is_refused_before_anything_is_spent(
         self, chapter: Session, provider: ScriptedProvider, settings: Settings
     ) -> None:
@@ -298,30 +209,10 @@ class TestRefusals:
         assert trials_of(chapter) == []
         assert len(provider.history) == 2
 
-    def test_without_consent_nothing_is_stored(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.host = "models.example"
-        with pytest.raises(ConsentMissing):
-            try_again(chapter)
-        assert trials_of(chapter) == []
-
-    def test_only_the_latest_reply_can_be_tried(self, chapter: Session) -> None:
-        with pytest.raises(WrongState, match=PLAY_HAS_GONE_ON):
-            read_reply(chapter.pk, 1)
-
     @pytest.mark.parametrize("changes", [{"state": State.ENDED}, {"is_ending": True}])
     def test_a_chapter_that_is_not_in_play(self, chapter: Session, changes: Any) -> None:
         Session.objects.update(**changes)
         with pytest.raises(WrongState, match=r"not in play|is ending"):
-            read_reply(chapter.pk)
-
-    def test_a_reply_without_a_recorded_call(self) -> None:
-        chapter = make_active_chapter()
-        with pytest.raises(WrongState, match="no reply"):
-            read_reply(chapter.pk)
-        add_prompts(chapter, 1)
-        with pytest.raises(WrongState, match="not recorded"):
             read_reply(chapter.pk)
 
     def test_a_reply_that_was_written_again_meanwhile(self, chapter: Session) -> None:
@@ -329,13 +220,3 @@ class TestRefusals:
         reroll(chapter)
         with pytest.raises(WrongState, match="written again"):
             try_again(chapter, call_id=call_id)
-
-    def test_what_is_no_trial_of_this_chapter(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        attempt, other = tried(chapter, provider), make_active_chapter()
-        reply = chapter.turns.get(number=2).chosen
-        for act in (read_trial, async_to_sync(stop_trial), adopt_trial):
-            for where, what in ((other, attempt), (chapter, reply)):
-                with pytest.raises(UnknownTurn):
-                    act(where.pk, what.pk)

@@ -3,11 +3,9 @@ separately."""
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.utils import timezone
 
 from agents.flows.replies import turns
 from agents.flows.replies.tests.trying import (
@@ -15,18 +13,15 @@ from agents.flows.replies.tests.trying import (
     contents,
     replies_to,
     row_of,
-    running_elsewhere,
     tried,
-    try_again,
     words_have_come,
 )
 from agents.flows.replies.tests.trying import chapter as chapter
 from agents.flows.replies.trials import adopt_trial, read_trial, stop_trial
 from agents.flows.replies.turns import start_prompt
-from agents.flows.tests.playing import play, play_many, replies_are_over, texts_of
+from agents.flows.tests.playing import play_many, replies_are_over, texts_of
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running.jobs import latest_jobs
-from agents.running.recovery import recover
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Session
 from sessions.play.breaking import pending_attempt
@@ -119,17 +114,6 @@ class TestBesidePlay:
         assert chapter.turn_in_flight is None
         assert chapter.turns.get(number=2).chosen_id != trial.pk
 
-    def test_one_of_a_dead_process_has_failed_and_can_be_sent_again(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        first = running_elsewhere(chapter)
-        Attempt.objects.filter(pk=first.pk).update(lease_until=timezone.now() - timedelta(1))
-        recover(chapter.pk)
-        assert read_trial(chapter.pk, first.pk).attempt.status == Attempt.Status.FAILED
-        again = try_again(chapter, submission_key=first.submission_key)
-        assert again.pk == first.pk
-        assert read_trial(chapter.pk, first.pk).can_adopt
-
 
 class TestStopping:
     def test_one_that_runs_ends_leaves_the_chapter_alone_and_cannot_be_used(
@@ -156,20 +140,3 @@ class TestStopping:
         assert row_of(chapter) == before
         assert texts_of(chapter)[-1] == "I look at the lamp."
         assert pending_attempt(chapter) is None
-
-    def test_play_goes_on_and_does_not_set_it_aside(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        attempt = running_elsewhere(chapter)
-        async_to_sync(stop_trial)(chapter.pk, attempt.pk)
-        assert play(chapter, "On.").status == Attempt.Status.COMMITTED
-        attempt.refresh_from_db()
-        assert attempt.status == Attempt.Status.STOPPED
-
-    def test_one_that_is_over_is_not_stopped(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        attempt = tried(chapter, provider)
-        with pytest.raises(WrongState, match="over already"):
-            async_to_sync(stop_trial)(chapter.pk, attempt.pk)
-        assert read_trial(chapter.pk, attempt.pk).can_adopt

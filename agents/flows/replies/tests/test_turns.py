@@ -2,13 +2,12 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
 
-from agents.calling.consent import grant
 from agents.calling.model_access import AgentModel
 from agents.calling.records.stored_prompts import read_messages
 from agents.flows.remembering.summarizing import queue_due_summary
@@ -22,27 +21,18 @@ from agents.llm.providers.failures.call_errors import (
     StreamBroken,
 )
 from agents.llm.providers.scripted import Script, ScriptedProvider
-from agents.models import Job, LLMArtifact
-from sessions.models import Attempt, Session, State
+from agents.models import LLMArtifact
+from sessions.models import Attempt, Session
 from sessions.play.committing import commit_attempt
 from sessions.play.events import NewEvent
 from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
-RunJobs = Callable[[], int]
-
 
 @pytest.fixture
 def chapter() -> Session:
     return make_active_chapter()
-
-
-def test_a_reply_is_stored_word_for_word(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue("I step in,\n\nand *wait*.")
-    assert play(chapter).status == Attempt.Status.COMMITTED
-    assert texts_of(chapter) == ["The door opens.", "I step in,\n\nand *wait*."]
-    assert chapter.prompt_index == 1
 
 
 def test_a_tool_call_in_the_reply_of_a_character_is_no_story(
@@ -54,16 +44,6 @@ def test_a_tool_call_in_the_reply_of_a_character_is_no_story(
     assert texts_of(chapter)[-1] == "I step in.\n\nAnd wait."
     assert "open_door" in caplog.text
     assert call in LLMArtifact.objects.latest("created_at").raw_output_ref
-
-
-def test_a_reply_that_is_only_a_tool_call_fails_and_can_be_retried(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.enqueue('{"name": "open_door", "arguments": {}}')
-    attempt = play(chapter)
-    assert attempt.status == Attempt.Status.FAILED
-    assert "only a call of a tool" in attempt.error
-    assert texts_of(chapter) == []
 
 
 def test_a_reply_whose_call_cannot_be_recorded_is_not_lost(
@@ -152,17 +132,6 @@ class TestASmallModel:
         script = Script("I step in. The lamp is out. I call for", was_cut=True)
         assert self.told(chapter, provider, script) == "I step in. The lamp is out."
 
-    def test_a_whole_reply_stays_as_it_is(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        assert self.told(chapter, provider, Script("I step in. And")) == "I step in. And"
-
-    def test_one_long_sentence_is_kept_although_it_was_cut(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        script = Script("Mr. Vale and I go down the stairs and count", was_cut=True)
-        assert self.told(chapter, provider, script) == "Mr. Vale and I go down the stairs and count"
-
     def test_a_heading_of_the_prompt_is_left_out(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -195,13 +164,6 @@ def test_an_empty_reply_is_a_failure(
     provider.enqueue(Script(text))
     assert play(chapter).status == Attempt.Status.FAILED
     assert chapter.prompt_index == 0
-
-
-def test_a_failed_call_leaves_an_artifact(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue(Script("I step", error=StreamBroken("cut")))
-    play(chapter)
-    artifact = LLMArtifact.objects.get()
-    assert (artifact.error, artifact.raw_output_ref) == ("cut", "I step")
 
 
 def test_a_call_records_what_was_sent_and_reported(
@@ -238,18 +200,6 @@ def test_the_network_is_never_met_inside_a_transaction(
     provider.__class__ = Watching
     assert play(chapter).status == Attempt.Status.COMMITTED
     assert seen == [False]
-
-
-def test_the_seventh_prompt_asks_for_memory_once(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    play_many(chapter, 8)
-    job = Job.objects.get()
-    assert (job.kind, job.from_prompt_index, job.to_prompt_index) == ("summarize", 1, 7)
-    assert chapter.state == State.SUMMARIZING
-    run_jobs()
-    chapter.refresh_from_db()
-    assert (chapter.state, chapter.last_summarized_prompt_index) == (State.ACTIVE, 7)
 
 
 def test_prompts_carry_the_latest_reply_only(chapter: Session, provider: ScriptedProvider) -> None:
@@ -294,28 +244,6 @@ def test_the_order_of_a_character_s_prompt_is_the_specification_s(
     assert places == sorted(places)
 
 
-def test_a_foreign_host_is_refused_until_it_is_allowed(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    provider.host = "api.example.org"
-    attempt = play(chapter)
-    assert attempt.status == Attempt.Status.FAILED
-    assert "api.example.org" in attempt.error
-    assert not provider.history
-    grant("api.example.org")
-    assert play(chapter).status == Attempt.Status.COMMITTED
-
-
-def test_too_many_calls_in_a_minute_are_refused_before_anything_is_sent(
-    chapter: Session, provider: ScriptedProvider, settings: pytest.FixtureRequest
-) -> None:
-    settings.CALLS_PER_MINUTE = 2  # type: ignore[attr-defined]
-    play_many(chapter, 2)
-    attempt = play(chapter)
-    assert attempt.status == Attempt.Status.FAILED
-    assert len(provider.history) == 2
-
-
 def test_a_chapter_that_calls_too_often_leaves_calls_to_the_others(
     chapter: Session, provider: ScriptedProvider, settings: pytest.FixtureRequest
 ) -> None:
@@ -348,14 +276,3 @@ def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProv
     attempts = async_to_sync(run)()
     assert sum(not isinstance(attempt, Exception) for attempt in attempts) == 1
     assert chapter.events.count() == 2
-
-
-def test_an_answer_that_has_only_thoughts_fails_as_such(provider: ScriptedProvider) -> None:
-    chapter = make_active_chapter()
-    provider.enqueue("<think>He lies, so I have to")
-    attempt = play(chapter)
-    assert attempt.status == Attempt.Status.FAILED
-    assert "only thought" in attempt.error
-    assert "He lies" not in attempt.partial_text
-    [call] = chapter.llm_artifacts.all()
-    assert "He lies" in call.taken_off

@@ -13,16 +13,15 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import InterfaceError, OperationalError
 
-from agents.flows.replies import composing, finishing, turns, warmup, writing
+from agents.flows.replies import composing, finishing, warmup, writing
 from agents.flows.replies.turns import keep_reply, start_prompt
 from agents.flows.replies.warmup import warm_next_reply
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.llm.providers.scripted import Script, ScriptedProvider
-from agents.models import LLMArtifact
 from agents.running.following import follow
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
 from sessions.models import Attempt, Session
-from sessions.play.breaking import fail_attempt, recover_dead_attempts
+from sessions.play.breaking import fail_attempt
 from sessions.play.committing import commit_attempt
 from sessions.tests.factories import make_active_chapter
 
@@ -150,13 +149,6 @@ def test_who_follows_the_reply_is_told_of_its_end(
     assert texts_of(chapter) == ["Go.", "I step"]
 
 
-def test_a_call_that_met_one_is_recorded(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue(Script("I step", error=MemoryError()))
-    play(chapter)
-    call = LLMArtifact.objects.get()
-    assert (call.error, call.raw_output_ref) == ("Broke off.", "I step")
-
-
 @pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
 def test_a_database_that_stays_away_leaves_the_turn_to_its_lease(
     chapter: Session,
@@ -195,43 +187,6 @@ def test_a_database_that_is_busy_for_a_moment_does_not_lose_the_end(
     assert (attempt.status, attempt.partial_text, tries) == (Attempt.Status.FAILED, "I step", 3)
     assert attempt.error.startswith("The program itself failed at this (MemoryError).")
     assert "could not be ended" not in caplog.text
-
-
-def test_where_the_turn_cannot_be_ended_its_lease_runs_out(
-    chapter: Session,
-    provider: ScriptedProvider,
-    monkeypatch: Patch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr("agents.running.database.PAUSES", ())
-    failing_answer(monkeypatch, provider, MemoryError())
-    monkeypatch.setattr(writing, "fail_attempt", raising(OperationalError(WORDS)))
-    attempt = play(chapter)
-    assert (attempt.status, LIVE_REPLIES) == (Attempt.Status.RUNNING, {})
-    assert f"attempt {attempt.pk} could not be ended: OperationalError" in caplog.text
-    Attempt.objects.update(lease_until="2020-01-01T00:00Z")
-    assert recover_dead_attempts() == 1
-
-
-def test_a_stop_that_cannot_be_settled_is_one_too(
-    chapter: Session,
-    provider: ScriptedProvider,
-    monkeypatch: Patch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    provider.enqueue(Script("I step in.", gate=asyncio.Event(), gate_at=1))
-    monkeypatch.setattr(writing, "extend_broken_text", raising(KeyError(WORDS)))
-
-    async def run() -> None:
-        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
-        async for _ in LIVE_REPLIES[opened.attempt.pk].read():
-            break
-        await turns.stop_reply(chapter.pk)
-        await reply_is_over(opened.attempt.pk)
-
-    async_to_sync(run)()
-    assert Attempt.objects.get().status == Attempt.Status.STOPPED
-    assert "met an error of the program" in caplog.text
 
 
 class TestReadingAhead:
@@ -274,12 +229,4 @@ class TestReadingAhead:
         provider.enqueue("I step in.")
         assert self.play_and_read_ahead(chapter).status == Attempt.Status.COMMITTED
         assert caplog.text.count("reading ahead met an error of the program") == told
-        assert "lamp" not in caplog.text
-
-    def test_an_error_in_the_call(
-        self, chapter: Session, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        provider.enqueue("I step in and look for the cold hook again.", RecursionError(WORDS))
-        assert self.play_and_read_ahead(chapter).status == Attempt.Status.COMMITTED
-        assert "reading ahead met an error of the program" in caplog.text
         assert "lamp" not in caplog.text

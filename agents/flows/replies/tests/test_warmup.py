@@ -13,14 +13,12 @@ from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
 from agents.flows.replies import warmup
-from agents.flows.replies.composing import addressed_next
 from agents.flows.replies.turns import start_prompt
 from agents.flows.replies.warmup import warm_reply
 from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import reply_is_over
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
-from agents.modes.registry import begin_chapter
 from agents.running.database import in_database
 from sessions.chapter.chapters import delete_chapter, reset_chapter
 from sessions.chapter.stories import hide_chapter
@@ -99,12 +97,6 @@ def test_after_a_reply_the_next_character_s_prompt_is_read(
     )
 
 
-def test_where_a_prompt_to_nobody_is_answered_its_writer_is_the_next(chapter: Session) -> None:
-    assert addressed_next(chapter) == chapter.next_agent_slot
-    explored = begin_chapter(mode="explorer")
-    assert addressed_next(explored) is None
-
-
 def test_nothing_is_read_ahead_by_a_model_that_is_paid_for(
     chapter: Session,
     provider: ScriptedProvider,
@@ -160,20 +152,6 @@ def test_a_prompt_to_the_same_character_waits_for_it(
     assert Attempt.objects.latest("submitted_at").status == Attempt.Status.COMMITTED
 
 
-def test_a_warm_up_for_another_character_takes_its_place(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(LONG):
-            warming = await start_warming(provider, chapter, asyncio.Event())
-            await warm_reply(chapter.pk, 2)
-            await asyncio.wait({warming, running()})
-            assert warming.cancelled()
-            assert not running().cancelled()
-
-    async_to_sync(run)()
-
-
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("leave", [request_end, reset_chapter, delete_chapter, hide_chapter])
 def test_the_end_of_the_chapter_stops_it(
@@ -185,26 +163,6 @@ def test_the_end_of_the_chapter_stops_it(
             await in_database(leave, chapter.pk)
             await asyncio.wait({warming})
             assert warming.cancelled()
-
-    async_to_sync(run)()
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("leave", [request_end, delete_chapter, hide_chapter])
-def test_the_end_of_another_chapter_does_not(
-    chapter: Session, provider: ScriptedProvider, leave: Callable[[uuid.UUID], object]
-) -> None:
-    other = make_active_chapter(last_summarized_prompt_index=7)
-    add_prompts(other, 7)
-
-    async def run() -> None:
-        async with asyncio.timeout(LONG):
-            gate = asyncio.Event()
-            warming = await start_warming(provider, chapter, gate)
-            await in_database(leave, other.pk)
-            gate.set()
-            await asyncio.wait({warming})
-            assert not warming.cancelled()
 
     async_to_sync(run)()
 

@@ -16,16 +16,14 @@ from pytest_django import Settings
 
 from agents.calling.model_access import model_of, substitute_provider
 from agents.calling.tests.bookkeeping import expire
-from agents.flows.remembering.memory_calls import find_memory_behind
 from agents.flows.remembering.summarizing import queue_due_summary, write_memory_deltas
 from agents.flows.replies.choosing import choose_reply, edit_reply
 from agents.flows.replies.dry_run import look_ahead
 from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.warmup import _compose_start
-from agents.flows.telling.ending import reopen, request_end, retry_summary
+from agents.flows.telling.ending import reopen, request_end
 from agents.flows.tests.playing import play
 from agents.llm.providers.base import ModelRequest
-from agents.llm.providers.failures.call_errors import ProviderRefused
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
 from agents.modes.registry import all_modes
@@ -42,7 +40,6 @@ from memory.blocks import stretches
 from memory.blocks.blocks import counting_deltas, knows, stretch_starts
 from memory.blocks.stretches import Stretch, StretchRule, audiences_in
 from memory.canon.corrections import write_correction
-from memory.models import MemoryBlock
 from memory.tests.factories import add_lock
 from sessions.chapter.chapters import delete_chapter
 from sessions.models import THOUGHT, Attempt, Session, State, Turn
@@ -158,19 +155,6 @@ def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
     assert prompt_of(chapter, None, "medium") == {SECRET}
 
 
-def test_a_stretch_that_everybody_saw_is_one_call(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    for number in range(1, 8):
-        play(chapter, f"Beat zq{number}.", witnesses=[1, 2, 3] if number == 2 else None)
-    run_jobs()
-    [delta] = chapter.memory_blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
-    assert delta.audience == [1, 2, 3]
-    assert calls_of_memory(provider) == 1
-    chapter.refresh_from_db()
-    assert not chapter.differs_by_reader
-
-
 def calls_of_memory(provider: ScriptedProvider) -> int:
     return sum("turn_delta" in one.messages[0].content for one in provider.history)
 
@@ -232,26 +216,6 @@ def test_an_entry_comes_only_from_prompts_that_its_readers_witnessed(
         for one in schemas
     ]
     assert asked == [[1, 4, 7], [2, 5], [6], [3]]
-
-
-def refused_second(provider: ScriptedProvider) -> None:
-    """Let the first call of a stretch succeed, and the second call fail."""
-    provider.enqueue(Script(json.dumps(turn_delta(canon_locks=["once"]))), ProviderRefused("401"))
-
-
-def test_a_call_that_was_finished_is_not_made_again_after_the_next_failed(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    play_seven(chapter)
-    refused_second(provider)
-    run_jobs()
-    job = Job.objects.get(kind=Job.Kind.SUMMARIZE)
-    assert (job.status, len(job.finished_deltas)) == (Job.Status.FAILED, 1)
-    # No delta of a stretch counts before all deltas of the stretch are written.
-    assert not counting_deltas(chapter).exists()
-    queue_due_summary(chapter)
-    run_jobs()
-    check_told_once(chapter, provider, failed=1)
 
 
 def test_a_killed_worker_leaves_its_finished_call_to_the_next(
@@ -478,27 +442,3 @@ def test_prompts_tell_what_was_witnessed_and_ruled_and_nothing_else(
                 played.check()
         played.check()
         delete_chapter(played.chapter.pk)
-
-
-def test_calls_to_accept_are_one_for_each_set_of_witnesses(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    for number in range(1, 29):
-        witnesses = WITNESSES[(number - 1) % 7]
-        slot = witnesses[0] if witnesses else 1
-        add_turn(chapter, number, words="w", reply="r", actor=slot, witnesses=witnesses)
-    chapter.prompt_index = 28
-    chapter.save()
-    behind = find_memory_behind(chapter, is_ending=False)
-    assert behind is not None
-    assert (behind.calls, behind.last) == (16, 28)
-    retry_summary(chapter.pk, accept_calls=True)
-    run_jobs()
-    chapter.refresh_from_db()
-    assert (chapter.last_summarized_prompt_index, chapter.accepted_calls) == (7, 12)
-    assert calls_of_memory(provider) == 4
-    assert find_memory_behind(chapter, is_ending=False) is None
-    play(chapter, "On.")
-    run_jobs()
-    chapter.refresh_from_db()
-    assert (chapter.last_summarized_prompt_index, chapter.accepted_calls) == (14, 8)

@@ -12,7 +12,6 @@ from pytest_django import Settings
 from agents.calling import admission
 from agents.calling.admission import Reservation
 from agents.exceptions import RateLimited
-from agents.flows.telling.estimates import estimate_build
 from agents.flows.telling.narrating import cancel_build, plan_build, read_inputs, request_build
 from agents.flows.telling.scene_requests import ENDING_CHARACTERS, Material, fit_scenes
 from agents.flows.telling.tests.narrations import (
@@ -24,7 +23,7 @@ from agents.flows.telling.tests.narrations import (
 )
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.failures.call_errors import ProviderBusy
-from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
 from agents.prompting.fitting import AssembledPrompt
 from agents.prompting.layer_sources import transcript_weights
@@ -38,7 +37,7 @@ from memory.tests.factories import add_delta
 from sessions.exceptions import WrongState
 from sessions.language.words import count_words
 from sessions.models import Event, Session, State
-from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
+from sessions.tests.factories import add_prompts
 
 pytestmark = pytest.mark.django_db
 
@@ -73,55 +72,6 @@ def test_a_draft_has_the_prompts_after_a_turn_of_thoughts_alone(
     assert places == sorted(places)
     assert "He lies." not in told
     assert NarrativeDraft.objects.get().source_snapshot["max_prompt_index_used"] == 22
-
-
-def test_thoughts_alone_are_no_scene_of_their_own(
-    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = make_thoughtful_chapter()
-    expected = estimate_build(chapter)
-    provider.enqueue(words(600, "first"), words(600, "second"))
-    job = request_build(chapter.pk)
-    run_jobs()
-    job.refresh_from_db()
-    assert (job.status, len(provider.history), expected.calls) == (Job.Status.DONE, 2, 2)
-    assert [(one["first"], one["last"]) for one in job.scenes] == [(1, 14), (15, 22)]
-    assert [one["target_words"] for one in job.scenes] == [600, 600]
-
-
-@pytest.mark.parametrize("finished", [0, 1])
-def test_scenes_of_thoughts_alone_that_were_planned_before_are_told(
-    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, finished: int
-) -> None:
-    chapter = make_thoughtful_chapter()
-    job = request_build(chapter.pk)
-    stretches = [(1, 7), (8, 14), (15, 22)]
-    scenes = [{"first": first, "last": last, "target_words": 300} for first, last in stretches]
-    Job.objects.update(scenes=scenes, finished_scenes=[words(300)] * finished)
-    provider.fallback = lambda request: words(300)
-    run_jobs()
-    job.refresh_from_db()
-    assert (job.status, len(job.finished_scenes)) == (Job.Status.DONE, 3)
-
-
-def test_a_chapter_of_thoughts_alone_is_one_scene(
-    provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = make_active_chapter(target_words=200)
-    add_thoughts(chapter, 3)
-    Session.objects.update(last_summarized_prompt_index=3, state=State.ENDED)
-    chapter.refresh_from_db()
-    assert estimate_build(chapter).calls == 1
-    provider.enqueue(words(200))
-    job = request_build(chapter.pk)
-    run_jobs()
-    job.refresh_from_db()
-    assert (job.status, len(job.scenes)) == (Job.Status.DONE, 1)
-
-
-def test_a_chapter_that_is_not_ended_is_refused() -> None:
-    with pytest.raises(WrongState):
-        request_build(make_active_chapter().pk)
 
 
 def test_what_falls_short_is_continued_and_never_repeated(
@@ -213,16 +163,6 @@ def test_a_draft_knows_its_scenes(
     ]
 
 
-def test_of_a_long_paragraph_only_the_end_is_told_to_the_next_scene(
-    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    second = prompt_of_second_scene(provider, run_jobs)[-1].content
-    ending = second.partition("## END_OF_THE_SCENE_BEFORE\n")[2].partition("\n\n## ")[0]
-    assert ending.endswith(" first699.")
-    assert ending.startswith("first")
-    assert 1_400 < len(ending) <= 1_500
-
-
 @pytest.mark.parametrize("finished", [0, 1])
 def test_a_later_scene_that_cannot_fit_is_refused_before_any_is_paid_for(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, finished: int
@@ -286,25 +226,6 @@ def test_a_failed_build_keeps_drafts_and_is_resumed(
     )
 
 
-def test_a_build_is_resumed_along_its_own_plan_whatever_model_goes_on(
-    small_window: None,
-    provider: ScriptedProvider,
-    run_jobs: RunJobs,
-    settings: Settings,
-) -> None:
-    chapter = make_chapter_of_two_scenes()
-    provider.enqueue(words(700, "first"), ProviderBusy("503"))
-    request_build(chapter.pk)
-    run_jobs()
-    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 128_000, 16_000
-    provider.enqueue(words(700, "second"))
-    request_build(chapter.pk)
-    run_jobs()
-    assert NarrativeDraft.objects.get().chapter_text == (
-        f"{words(700, 'first')}\n\n{words(700, 'second')}"
-    )
-
-
 def test_a_worker_killed_while_narrating_resumes_after_its_finished_scenes(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -341,23 +262,6 @@ def test_a_cancelled_build_leaves_earlier_drafts_alone(
         cancel_build(chapter.pk)
 
 
-def test_a_second_build_adds_a_draft(provider: ScriptedProvider, run_jobs: RunJobs) -> None:
-    chapter = make_ended_chapter()
-    for stem in ("one", "two"):
-        provider.enqueue(words(200, stem))
-        request_build(chapter.pk)
-        run_jobs()
-    assert [d.chapter_text[:4] for d in chapter.narrative_drafts.all()] == ["one0", "two0"]
-
-
-def test_a_cut_chapter_ends_with_a_sentence(provider: ScriptedProvider, run_jobs: RunJobs) -> None:
-    chapter = make_ended_chapter()
-    provider.enqueue(Script(words(199) + " and then it", was_cut=True), "DONE")
-    request_build(chapter.pk)
-    run_jobs()
-    assert NarrativeDraft.objects.get().chapter_text == words(199)
-
-
 def test_the_embedded_model_that_comes_to_no_end_is_stopped_near_the_target(
     provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -373,34 +277,6 @@ def test_the_embedded_model_that_comes_to_no_end_is_stopped_near_the_target(
     made = LLMArtifact.objects.get()
     assert made.error == ""
     assert len(made.raw_output_ref.split()) == 230
-
-
-def test_a_larger_model_tells_its_scene_to_the_end(
-    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = make_ended_chapter(target_words=200)
-    provider.enqueue(words(260))
-    request_build(chapter.pk)
-    run_jobs()
-    assert NarrativeDraft.objects.get().chapter_text == words(260)
-
-
-def test_a_continuation_that_has_no_room_ends_the_scene(
-    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, settings: Settings
-) -> None:
-    chapter = make_ended_chapter()
-
-    def shrink(request: ModelRequest) -> str:
-        """Make the window smaller during the call, so that the request for a continuation does not
-        fit."""
-        settings.CONTEXT_WINDOW = 2_048
-        return words(80)
-
-    provider.fallback = shrink
-    request_build(chapter.pk)
-    run_jobs()
-    assert NarrativeDraft.objects.get().chapter_text == words(80)
-    assert len(provider.history) == 1
 
 
 @pytest.mark.parametrize("cap", ["CHAPTER_TOKENS", "CALLS_PER_MINUTE"])
@@ -442,25 +318,6 @@ def test_a_continuation_waits_for_the_cap_on_calls_in_a_minute(
     assert len(NarrativeDraft.objects.get().chapter_text.split()) == 600
 
 
-@pytest.mark.parametrize("separator", [" ", "\n\n", ""])
-def test_a_long_scene_gives_way_to_its_end_when_it_is_continued(
-    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, separator: str
-) -> None:
-    chapter = make_ended_chapter()
-    Session.objects.update(target_words=400)
-    scene = separator.join(f"{'drift' * 40}{number}." for number in range(180))
-    provider.enqueue(scene, "DONE")
-    request_build(chapter.pk)
-    run_jobs()
-    first, second = provider.history
-    *_, so_far, task = second.messages
-    assert (so_far.role, task.role) == ("assistant", "user")
-    assert scene.endswith(so_far.content)
-    assert so_far.content != scene
-    assert second.messages[: len(first.messages)] == first.messages
-    assert NarrativeDraft.objects.get().chapter_text == scene
-
-
 @pytest.mark.parametrize(
     "sentence",
     ["码头上传来脚步声她举起灯。", "カーテンが揺れてハナが出る。", "ม่านขยับแล้วมานีก็เดินออก "],
@@ -477,26 +334,6 @@ def test_a_scene_in_a_script_without_blanks_is_written_by_one_call(
     assert draft.chapter_text == told.strip()
     assert 368 <= draft.word_count <= 400
     assert len(provider.history) == 1
-
-
-@pytest.mark.parametrize(
-    ("said", "asked"),
-    [
-        ("The lamp is out. ", "in about 400 words."),
-        ("码头上传来脚步声她举起灯。", " characters, that is 400 words."),
-    ],
-)
-def test_a_narrator_of_a_script_without_blanks_is_told_the_characters(
-    provider: ScriptedProvider, run_jobs: RunJobs, said: str, asked: str
-) -> None:
-    chapter = make_ended_chapter(prompts=0, target_words=400)
-    add_prompts(chapter, 7, text=said * 9, reply=said * 9)
-    Session.objects.update(last_summarized_prompt_index=7)
-    add_delta(chapter, 1, 7, turn_delta(1, 7))
-    provider.enqueue(words(400))
-    request_build(chapter.pk)
-    run_jobs()
-    assert asked in provider.history[0].messages[-1].content
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.calling.model_access import AgentModel
 from agents.exceptions import BudgetSpent, ConsentMissing
 from agents.flows.telling.ending import reopen
-from agents.flows.telling.narrating import cancel_build, request_build
+from agents.flows.telling.narrating import request_build
 from agents.flows.telling.rebuilding import estimate_rebuild, request_rebuild
 from agents.flows.telling.tests.narrations import (
     make_chapter_of_two_scenes,
@@ -86,58 +85,6 @@ def test_the_narrator_is_told_the_scenes_around(
     assert telling_of(newest()).texts == [words(700, "new"), AGAIN]
 
 
-def test_the_narrator_is_told_how_the_next_scene_begins(
-    draft: NarrativeDraft, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    provider.enqueue(AGAIN)
-    request_rebuild(draft.session_id, draft.pk, 1)
-    run_jobs()
-    prompt = provider.history[0].messages[-1].content
-    start = prompt.partition("## START_OF_THE_SCENE_AFTER\n")[2]
-    assert start.startswith("second0 second1")
-    assert "second699" not in start
-    assert "tell nothing of it" in start
-
-
-def test_a_small_model_is_not_told_how_the_next_scene_begins(
-    draft: NarrativeDraft,
-    provider: ScriptedProvider,
-    run_jobs: RunJobs,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(AgentModel, "is_small", True)
-    provider.enqueue(AGAIN)
-    request_rebuild(draft.session_id, draft.pk, 1)
-    run_jobs()
-    prompt = provider.history[0].messages[-1].content
-    assert "START_OF_THE_SCENE_AFTER" not in prompt
-    assert "second0" not in prompt
-
-
-def test_the_wishes_of_now_hold(
-    draft: NarrativeDraft, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    Session.objects.update(narrative_agent_definition_text="All in the present tense.")
-    provider.enqueue(AGAIN)
-    request_rebuild(draft.session_id, draft.pk, 1)
-    run_jobs()
-    assert "All in the present tense." in provider.history[0].messages[-1].content
-    assert newest().narrative_agent_definition_text == "All in the present tense."
-
-
-def test_a_draft_of_one_scene_is_written_again_as_a_whole(
-    provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    chapter = make_ended_chapter()
-    provider.enqueue(words(200), words(200, "again"))
-    request_build(chapter.pk)
-    run_jobs()
-    request_rebuild(chapter.pk, newest().pk, 1)
-    run_jobs()
-    assert newest().chapter_text == words(200, "again")
-    assert "Write the whole chapter now" in provider.history[1].messages[-1].content
-
-
 def test_a_failure_keeps_the_draft_and_says_so(
     draft: NarrativeDraft, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -151,13 +98,6 @@ def test_a_failure_keeps_the_draft_and_says_so(
     assert list(NarrativeDraft.objects.all()) == [draft]
 
 
-def test_a_cancelled_rebuild_leaves_the_draft_alone(draft: NarrativeDraft) -> None:
-    request_rebuild(draft.session_id, draft.pk, 1)
-    cancel_build(draft.session_id)
-    assert Session.objects.get().state == State.ENDED
-    assert NarrativeDraft.objects.count() == 1
-
-
 def test_a_worker_killed_while_rebuilding_leaves_the_work_to_another(
     draft: NarrativeDraft, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -167,17 +107,6 @@ def test_a_worker_killed_while_rebuilding_leaves_the_work_to_another(
     provider.enqueue(AGAIN)
     run_jobs()
     assert telling_of(newest()).texts == [FIRST, AGAIN]
-
-
-def test_a_build_after_a_failed_rebuild_is_a_whole_build(
-    draft: NarrativeDraft, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    provider.enqueue(ProviderRefused("The model said no."), AGAIN, SECOND)
-    request_rebuild(draft.session_id, draft.pk, 1)
-    run_jobs()
-    request_build(draft.session_id)
-    run_jobs()
-    assert telling_of(newest()).texts == [AGAIN, SECOND]
 
 
 class TestKeys:

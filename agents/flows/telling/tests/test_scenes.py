@@ -65,8 +65,3 @@ def test_a_reasoning_model_with_a_small_window_keeps_room_for_prose(settings: Se
     chapter = make_ended_chapter(14)
     weights = transcript_weights(chapter, 14)
     assert len(plan_build(chapter, weights, 2_000)) == 2
-
-
-def test_a_chapter_without_memory_is_divided_too() -> None:
-    scenes = plan_scenes([], [100.0] * 8, 2_000, NarratorLimits(400, 1_000))
-    assert [(scene.first, scene.last) for scene in scenes] == [(1, 4), (5, 8)]

@@ -1,7 +1,6 @@
 """Tests of the environment variables for the embedded model's process. No process is started."""
 
 import io
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -50,15 +49,3 @@ def test_its_threads_wait_awake_for_a_moment_only(
     monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
     turns = int(environment_of_the_model(started)["GOMP_SPINCOUNT"])
     assert 0 < turns < 1_000
-
-
-def test_whoever_knows_the_machine_better_has_the_last_word(
-    started: list[NoProcess], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
-    assert environment_of_the_model(started)["GOMP_SPINCOUNT"] == "7"
-
-
-def test_it_keeps_the_rest_of_the_environment(started: list[NoProcess]) -> None:
-    given = environment_of_the_model(started)
-    assert {name: given.get(name) for name in os.environ} == dict(os.environ)

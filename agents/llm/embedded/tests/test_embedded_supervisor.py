@@ -14,7 +14,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.llm.embedded import llama_library, report, supervisor
+from agents.llm.embedded import report, supervisor
 from agents.llm.embedded.embedded_errors import ServerFailed, WeightsUnavailable
 from agents.llm.embedded.llama_library import check_library
 from agents.llm.embedded.status import (
@@ -154,13 +154,6 @@ def test_a_server_that_hangs_is_started_again(play: Play) -> None:
     assert (len(play.started), play.ended) == (2, 2)
 
 
-def test_a_server_that_is_slow_once_is_left_alone(play: Play) -> None:
-    play.checks.extend([play.miss, lambda: True] * supervisor.MISSED_CHECKS)
-    play.checks.append(play.stop)
-    run(play)
-    assert len(play.started) == 1
-
-
 def test_weights_that_cannot_be_had_are_asked_for_again(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,93 +222,6 @@ def test_whoever_comes_first_waits_for_it(play: Play, monkeypatch: pytest.Monkey
     assert is_coming(first)
     assert not is_ready(first)
     assert (first.model, first.base_url) == ("model", "")
-
-
-def test_while_its_library_is_looked_at_it_stays_alive(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(report, "_RENEWAL_SECONDS", -1)
-
-    def look_long(while_waiting: Callable[[], None]) -> None:
-        EmbeddedServer.objects.update(alive_at=timezone.now() - 2 * ALIVE_FOR)
-        while_waiting()
-        play.look()
-
-    monkeypatch.setattr(supervisor, "check_library", look_long)
-    play.checks.append(play.stop)
-    run(play)
-    assert is_coming(play.seen[0])
-
-
-@pytest.fixture
-def endless_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Provide a library whose import never ends."""
-    (tmp_path / "xllamacpp.py").write_text("import time; time.sleep(600)")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-
-
-@pytest.mark.usefixtures("endless_library")
-def test_stopping_ends_the_look_at_the_library(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop_and_check(while_waiting: Callable[[], None]) -> None:
-        play.stopping.set()
-        check_library(while_waiting)
-
-    monkeypatch.setattr(supervisor, "check_library", stop_and_check)
-    run(play)
-    assert play.started == []
-
-
-@pytest.mark.usefixtures("endless_library")
-def test_a_library_that_does_not_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama_library, "LOAD_SECONDS", 0.01)
-    with pytest.raises(ServerFailed, match="does not load"):
-        check_library(lambda: None)
-
-
-def test_another_trouble_with_the_library_is_told_in_its_own_words(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "xllamacpp.py").write_text("raise ImportError('it was built for another Python')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(ServerFailed, match="built for another Python"):
-        check_library(lambda: None)
-
-
-def test_the_fetching_shows_how_far_it_is(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "_PROGRESS_SECONDS", -1)
-
-    def obtain(choice: str, on_progress: OnProgress) -> Weights:
-        on_progress(0, 1_117_000_000)
-        on_progress(312_000_000, 1_117_000_000)
-        assert describe(read_embedded_server()) == (
-            "The embedded model is being fetched: 312 of 1,117 MB."
-        )
-        return WEIGHTS
-
-    monkeypatch.setattr(supervisor, "obtain_weights", obtain)
-    play.checks.append(play.stop)
-    run(play)
-
-
-def test_stopping_ends_a_running_fetch(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    def obtain(choice: str, on_progress: OnProgress) -> Weights:
-        play.stopping.set()
-        on_progress(1, 2)
-        raise AssertionError("The fetch went on.")
-
-    monkeypatch.setattr(supervisor, "obtain_weights", obtain)
-    run(play)
-    assert read_embedded_server() is None
-
-
-def test_a_stand_in_model_says_so(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = Weights(Path("small.gguf"), "small", "The small one answers instead.")
-    monkeypatch.setattr(supervisor, "obtain_weights", lambda choice, on_progress: weights)
-    play.checks.append(play.stop)
-    run(play)
-    ready = play.seen[-1]
-    assert ready is not None
-    assert (ready.model, describe(ready)) == ("small", "The small one answers instead.")
 
 
 def test_a_database_that_is_away_ends_nothing(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:

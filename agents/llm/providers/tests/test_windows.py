@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from agents.llm.providers import windows
-from agents.llm.providers.failures.call_errors import RealCallForbidden
-from agents.llm.providers.guard import forbid_real_calls
 from agents.llm.providers.tests.model_server import ModelServer, Routes, model_server
 from agents.llm.providers.windows import WindowReport, address_of, ask_windows
 from agents.tests.calling import KEY, SHORT
@@ -71,10 +69,6 @@ class TestServers:
     def test_a_list_of_models_tells(self, fields: dict[str, Any], window: int) -> None:
         assert answer_of(listed(**fields)) == WindowReport(window)
 
-    def test_a_list_needs_no_object_around_it(self) -> None:
-        routes = {"GET /v1/models": [{"id": MODEL, "context_length": 4_096}]}
-        assert answer_of(routes) == WindowReport(4_096)
-
     def test_llama_cpp_tells_what_a_slot_has(self) -> None:
         routes = {
             "GET /v1/models": {"data": [{"id": "x.gguf", "meta": {"n_ctx_train": 131_072}}]},
@@ -89,10 +83,6 @@ class TestServers:
     def test_ollama_tells_what_a_running_model_was_given(self) -> None:
         assert answer_of(ollama(loaded=4_096, parameters="num_ctx 8192")) == WindowReport(4_096)
 
-    def test_ollama_tells_what_a_models_file_sets(self) -> None:
-        parameters = 'stop    "<|im_end|>"\nnum_ctx    8192\ntemperature 0.7'
-        assert answer_of(ollama(parameters=parameters)) == WindowReport(8_192)
-
     def test_of_a_model_at_rest_ollama_tells_only_what_it_could_take(self) -> None:
         assert answer_of(ollama()) == WindowReport(131_072, is_ceiling=True)
 
@@ -106,13 +96,6 @@ class TestServers:
     def test_lm_studio_tells_what_a_loaded_model_was_given(self) -> None:
         assert answer_of(lm_studio(loaded_context_length=4_096)) == WindowReport(4_096)
 
-    def test_of_a_model_at_rest_lm_studio_tells_only_what_it_could_take(self) -> None:
-        assert answer_of(lm_studio()) == WindowReport(32_768, is_ceiling=True)
-
-    def test_a_server_that_says_nothing_of_it_has_answered(self) -> None:
-        assert answer_of(listed()) is None
-        assert answer_of({}) is None
-
 
 class TestQuestions:
     def test_only_names_of_models_and_the_key_are_sent(self) -> None:
@@ -123,23 +106,12 @@ class TestQuestions:
             b'{"model":"qwen9:70b"}'
         ]
 
-    def test_what_is_one_for_all_models_is_asked_once(self) -> None:
-        with model_server(listed()) as server:
-            assert ask(server, MODEL, "b", "c") == {MODEL: None, "b": None, "c": None}
-        assert server.asked.count("GET /v1/models") == 1
-        assert server.asked.count("POST /api/show") == 3
-
     def test_a_redirect_is_not_followed(self) -> None:
         elsewhere = {"data": [{"id": MODEL, "context_length": 4_096}]}
         routes = {"GET /v1/models": 302, "GET /elsewhere": elsewhere}
         with model_server(routes) as server:
             assert ask(server) == {MODEL: None}
         assert "GET /elsewhere" not in server.asked
-
-    def test_a_test_reaches_no_real_server(self) -> None:
-        forbid_real_calls()
-        with pytest.raises(RealCallForbidden):
-            asyncio.run(ask_windows("http://127.0.0.1:9/v1", "", [MODEL]))
 
     def test_an_address_is_kept_without_its_password(self) -> None:
         assert address_of("http://gm:secret@llm.example:8080/v1") == "http://llm.example:8080/v1"
@@ -166,20 +138,6 @@ class TestNonsense:
     def test_an_answer_of_another_form_says_nothing(self, route: str, answer: object) -> None:
         assert answer_of({route: answer}) is None
 
-    @pytest.mark.parametrize(
-        "window", [0, -1, True, "4096", None, [], {}, 1e308, 10**30, 100, float("nan"), 1e999]
-    )
-    def test_a_window_that_cannot_be_says_nothing(self, window: object) -> None:
-        assert answer_of(listed(context_length=window)) is None
-        assert answer_of({"GET /props": {"default_generation_settings": {"n_ctx": window}}}) is None
-
-    @pytest.mark.parametrize(
-        "answer", [{"model_info": [], "parameters": 7}, {"model_info": {"context_length": 4_096}}]
-    )
-    def test_ollamas_form_is_not_trusted_either(self, answer: object) -> None:
-        running = {"models": "none"}
-        assert answer_of({"POST /api/show": answer, "GET /api/ps": running}) is None
-
     def test_an_answer_without_end_is_not_read_to_its_end(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -197,11 +155,6 @@ class TestNoAnswer:
         with model_server({"GET /props": status}) as server:
             assert ask(server) == {}
 
-    def test_a_server_that_is_not_there(self) -> None:
-        with model_server({}) as server:
-            pass
-        assert ask(server) == {}
-
     def test_a_server_that_falls_silent(self) -> None:
         with model_server({**listed(), "POST /api/show": None}) as server:
             assert ask(server, seconds=SHORT) == {}
@@ -210,7 +163,3 @@ class TestNoAnswer:
         routes = {**listed(context_length=4_096), "GET /props": None}
         with model_server(routes) as server:
             assert ask(server, MODEL, "b", seconds=3.0) == {MODEL: WindowReport(4_096)}
-
-    def test_an_address_that_is_none(self) -> None:
-        for address in ("", "llm.example/v1", "http://a:b:c"):
-            assert asyncio.run(ask_windows(address, "", [MODEL])) == {}

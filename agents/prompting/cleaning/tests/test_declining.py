@@ -2,8 +2,6 @@
 """Refusals of a model are told from those of the people in a story."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agents.prompting.cleaning.declining import is_refusal, looks_like_refusal
 
@@ -116,27 +114,3 @@ def test_a_refusal_without_a_reason_is_one_of_a_small_model(text: str) -> None:
 def test_people_may_decline(text: str) -> None:
     assert not is_refusal(text)
     assert not is_refusal(text, of_small_model=False)
-
-
-@given(
-    parts=st.lists(
-        st.sampled_from(
-            (
-                *OF_A_PROGRAM,
-                *BARE,
-                *OF_PEOPLE,
-                STORY,
-                "\n\n",
-                "sorry, ",
-                '"',
-                "as an ai ",
-                "I can't ",
-                "my policies ",
-            )
-        ),
-        max_size=400,
-    )
-)
-def test_a_refusal_of_any_model_is_one_of_a_small_model(parts: list[str]) -> None:
-    text = "".join(parts)
-    assert is_refusal(text) or not is_refusal(text, of_small_model=False)

@@ -14,7 +14,6 @@ from agents.prompting.cleaning.plain_prose import (
     as_prose,
     end_at_sentence,
     last_sentences,
-    last_words,
     repeats,
     why_no_prose,
 )
@@ -65,29 +64,6 @@ def test_prose_is_left_alone_and_found_again_under_marks(
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("end", ["**DONE**", "## The End"])
-def test_a_heading_continues_nothing(
-    provider: ScriptedProvider, run_jobs: Callable[[], int], end: str
-) -> None:
-    chapter = make_ended_chapter()
-    provider.enqueue(words(100), end)
-    request_build(chapter.pk)
-    run_jobs()
-    assert NarrativeDraft.objects.get().chapter_text == words(100)
-
-
-@pytest.mark.django_db
-def test_a_reply_of_nothing_else_is_better_than_none(
-    provider: ScriptedProvider, run_jobs: Callable[[], int]
-) -> None:
-    chapter = make_ended_chapter()
-    provider.enqueue("## Only this", "DONE")
-    request_build(chapter.pk)
-    run_jobs()
-    assert NarrativeDraft.objects.get().chapter_text == "## Only this"
-
-
-@pytest.mark.django_db
 def test_a_draft_is_stored_without_them(
     provider: ScriptedProvider, run_jobs: Callable[[], int]
 ) -> None:
@@ -114,10 +90,6 @@ def test_a_draft_is_stored_without_them(
 )
 def test_a_broken_sentence_is_left_out(text: str, ends: str) -> None:
     assert end_at_sentence(text) == ends
-
-
-def test_the_end_of_a_scene_starts_at_a_paragraph() -> None:
-    assert last_words("one two\n\nthree four\n\nfive", 2) == "three four\n\nfive"
 
 
 @pytest.mark.parametrize(
@@ -156,19 +128,6 @@ def test_only_a_small_model_s_text_is_cleaned(
         provider.queue.clear()
     assert told["openai"] == f"{MARKED}\n\nHe slept."
     assert told["embedded"] == "Rain fell.\n\n3 men came, *slowly*.\n\n1914.\n\nHe slept."
-
-
-@pytest.mark.parametrize("end", ["*He ran.*", "**He ran.**", "“_He ran._”"])
-def test_an_emphasised_sentence_is_whole(end: str) -> None:
-    assert end_at_sentence(f"{end} And then") == end
-
-
-@pytest.mark.parametrize(
-    ("more", "is_repeated"),
-    [("He slept.", False), ("Rain fell.", True), ("rain", True), ("ain", False), ("", True)],
-)
-def test_a_few_words_repeat_only_what_was_told(more: str, is_repeated: bool) -> None:
-    assert repeats(more, "Rain fell. Men came.") is is_repeated
 
 
 @pytest.mark.parametrize(

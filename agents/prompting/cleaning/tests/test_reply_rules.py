@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.prompting.cleaning.reply_rules import Asked, broken_rules, has_speech, shared_terms
+from agents.prompting.cleaning.reply_rules import Asked, broken_rules, has_speech
 
 ASKED = Asked("The lamp goes out. Somebody knocks at the door three times.", ("Mara Venn", "Tom"))
 GOOD = "I take the lamp from its hook. “Who is there, at this hour?”"
@@ -72,11 +72,6 @@ def test_the_rules_hold_in_scripts_without_blanks() -> None:
     ]
 
 
-def test_the_english_word_for_oneself_is_not_asked_of_another_language() -> None:
-    german = Asked("Die Lampe geht aus, und an der Tür klopft es dreimal.")
-    assert broken("Ich nehme die Lampe vom Haken und gehe an die Tür.", german) == []
-
-
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -89,10 +84,6 @@ def test_the_english_word_for_oneself_is_not_asked_of_another_language() -> None
 )
 def test_speech_stands_in_quotation_marks(reply: str, expected: bool) -> None:
     assert has_speech(reply) is expected
-
-
-def test_terms_are_shared_in_any_form() -> None:
-    assert shared_terms("I heard a knock and lit the lamps.", ASKED.prompt) == 2
 
 
 def test_a_reply_that_repeats_an_earlier_one_is_found_though_some_words_differ() -> None:

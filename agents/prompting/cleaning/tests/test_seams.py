@@ -102,17 +102,3 @@ def test_the_words_are_the_same_whatever_pieces_they_come_in(
     assert told.split() == expected.split()
     # Nothing is made up.
     assert more.endswith(told.lstrip()) or not told
-
-
-@given(text=_WORDS, data=st.data())
-def test_whole_words_are_all_of_the_text(text: str, data: st.DataObject) -> None:
-    cut = data.draw(st.integers(0, len(text)))
-    words = WholeWords()
-    first = words.take(text[:cut])
-    assert first == without_half_word(text[:cut])
-    assert first + words.take(text[cut:]) + words.end() == text
-
-
-def test_a_word_with_a_dot_in_front_is_repeated_in_whichever_pieces_it_comes() -> None:
-    seam = Seam(".II III ")
-    assert "".join(map(seam.take, (".II ", "III"))) + seam.end() == ""

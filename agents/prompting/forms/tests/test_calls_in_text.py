@@ -6,14 +6,12 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agents.llm.providers.strict_schema import is_strict
 from agents.prompting.forms.schemas import (
     InvalidReply,
-    argument_schema,
     check_payload,
-    without_lengths,
 )
 from agents.prompting.forms.tests.test_tool_answers import cut, read
 from agents.prompting.forms.tool_answers import AnswerEnd, AnswerReader
@@ -126,8 +124,6 @@ FURTHER = {
     "a bracket too many": f"<tool_call>{_J}}}</tool_call>",
     "small letters": f"[tool_calls] [{_J}]",
 }  # fmt: skip
-# Those of them that need the name of a tool.
-_BY_NAME = ("name before", "name and colon", "functools", "attributes")
 # Forms that say by themselves that they are calls, whichever tools there are.
 PLAIN = [
     name
@@ -171,15 +167,6 @@ def test_several_calls_and_words_between_them_do_not_depend_on_the_pieces(
     assert meant(end) == [("moveToLocation", MEANT)] * len(parts)
     pieces, again = read(AnswerReader(TOOLS), cut(answer, at))
     assert (pieces, again.calls, again.problem) == (whole, end.calls, end.problem)
-
-
-@pytest.mark.parametrize("name", [*PLAIN, *(FURTHER.keys() - set(_BY_NAME))])
-def test_an_agent_without_tools_shows_no_call_either(name: str) -> None:
-    form = (FORMS | FURTHER)[name]
-    for pieces in ([f"I nod.\n{form}"], list(f"I nod.\n{form}")):
-        shown, end = read(AnswerReader(), pieces)
-        assert shown.strip() == "I nod."
-        assert end.calls or end.problem
 
 
 @pytest.mark.parametrize("name", [one for one in PLAIN if "fence" not in one])
@@ -269,15 +256,6 @@ class TestArguments:
         with pytest.raises(InvalidReply, match=problem):
             check_payload(arguments_meant(said, Walking), Walking)
 
-    @pytest.mark.parametrize("said", ["the quay", "[]]", [1, 2], 7])
-    def test_what_is_no_object_is_refused(self, said: object) -> None:
-        with pytest.raises(InvalidReply):
-            check_payload(arguments_meant(said, Walking), Walking)
-
-    def test_a_name_that_may_mean_two_tools_means_none(self) -> None:
-        assert name_meant("go_on", ["goOn", "GoOn"]) == "go_on"
-        assert name_meant("tools.go_on", ["goOn"]) == "goOn"
-
 
 class TestWhatModelsAreTold:
     def test_descriptions_and_bounds_reach_the_model_in_every_form(self) -> None:
@@ -292,13 +270,3 @@ class TestWhatModelsAreTold:
         schema = answer_schema(TOOLS)
         assert is_strict(schema)
         assert "Where the player goes." in json.dumps(schema)
-
-    def test_an_argument_that_may_be_null_has_the_schema_of_its_value(self) -> None:
-        class Naming(BaseModel):
-            name: str | None = Field(None, description="Who it is.")
-
-        schema = argument_schema(Naming)["properties"]["name"]
-        assert schema == {"type": "string", "description": "Who it is."}
-        assert without_lengths({"a": [{"maxLength": 3, "type": "string"}]}) == {
-            "a": [{"type": "string"}]
-        }

@@ -26,21 +26,6 @@ def test_a_state_that_stays_the_same_is_left_out(same: dict[str, str]) -> None:
     assert delta["state_changes"] == [changed]
 
 
-def test_an_effect_that_is_the_event_becomes_empty() -> None:
-    event = {"event": "Ona cut the rope.", "cause": "", "effect": "Ona cut the rope"}
-    delta = without_restatements(turn_delta(major_events=[{**event, "participants": ["Ona"]}]))
-    assert delta["major_events"] == [{**event, "effect": "", "participants": ["Ona"]}]
-
-
-def test_of_equal_entries_the_first_one_stays() -> None:
-    thread = {"thread": "Who rang?", "stakes": "", "next_likely_trigger": ""}
-    other = {**thread, "thread": "Who came?"}
-    delta = turn_delta(unresolved_threads=[thread, other, thread], canon_locks=["A", "B", "a."])
-    cleaned = without_restatements(delta)
-    assert cleaned["unresolved_threads"] == [thread, other]
-    assert cleaned["canon_locks"] == ["A", "B"]
-
-
 def test_a_canon_lock_stands_in_no_other_list() -> None:
     lock = world_lock()
     lock["world"]["key_lore"] = ["The bell is cracked.", "The bell tells the time."]

@@ -76,9 +76,6 @@ class TestDescription:
             assert f"<{key}>" in text
         assert "<canon_locks><item>...</item></canon_locks>" in text
 
-    def test_it_tells_numbers_from_texts(self) -> None:
-        assert "<item><agent_slot>0</agent_slot><name>...</name>" in describe_as_xml(TurnDelta)
-
     @pytest.mark.parametrize(("shape", "payload"), SHAPES)
     def test_what_it_shows_can_be_read(self, shape: Any, payload: dict[str, Any]) -> None:
         found = read_xml(describe_as_xml(shape), shape, lambda _: None, is_last_try=False).payload
@@ -125,10 +122,6 @@ class TestReading:
         assert text != TEXT
         assert read(text).payload == RICH
 
-    def test_an_empty_number_is_none(self) -> None:
-        text = TEXT.replace("<agent_slot>1</agent_slot>", "<agent_slot></agent_slot>")
-        assert read(text).payload["character_actions"][0]["agent_slot"] is None
-
     def test_characters_are_unescaped_once_and_nothing_is_expanded(self) -> None:
         text = '<!DOCTYPE a [<!ENTITY b "boom">]>' + TEXT.replace("a knock", "&#233; &amp;lt; &b;")
         assert read(text).payload["major_events"][0]["event"] == "é &lt; &b;"
@@ -153,17 +146,6 @@ class TestReading:
     def test_what_is_no_reply_is_refused_in_words(self, text: str, words: str) -> None:
         assert words in refusal(text)
 
-    @pytest.mark.parametrize("number", ["&#" + "9" * 5_000 + ";", "&#x" + "f" * 5_000 + ";"])
-    def test_a_character_by_an_endless_number_is_no_error(self, number: str) -> None:
-        beside = TEXT.replace("<range>", f"<mood>{number}</mood><range>")
-        assert read(beside).payload == RICH
-
-    def test_text_outside_the_tags_is_left_out_on_the_last_try(self) -> None:
-        text = TEXT.replace("<item>who knocked</item>", "<item>who</item> knocked there")
-        reading = read(text, is_last_try=True)
-        assert reading.payload["contradictions_or_questions"] == ["who"]
-        assert reading.remark == "the XML is malformed; 2 words of it were left out"
-
 
 class TestBrokenOff:
     @pytest.mark.parametrize("end", ["knocked", "</item", "<contradictions_or_questions>"])
@@ -185,14 +167,6 @@ class TestBrokenOff:
         reading = read(begin, is_last_try=True)
         assert reading.payload == {**RICH, "contradictions_or_questions": left}
         assert reading.remark.startswith("the XML breaks off; ")
-
-    def test_a_list_that_was_not_reached_is_never_taken_for_an_empty_one(self) -> None:
-        text = TEXT[: TEXT.rindex("<contradictions_or_questions>")]
-        assert refusal(text, is_last_try=True) == "contradictions_or_questions is missing"
-
-    def test_a_text_that_is_no_entry_is_left_out_whole(self) -> None:
-        text = TEXT[: TEXT.index("ferry")]
-        assert "location_updates is missing" in refusal(text, is_last_try=True)
 
 
 class TestAnyText:

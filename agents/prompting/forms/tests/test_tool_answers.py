@@ -8,10 +8,9 @@ from xml.sax.saxutils import escape
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from agents.llm.facts.model_facts import facts_of
-from agents.llm.providers.answers.tool_calls import MOST_ARGUMENTS, MOST_CALLS
+from agents.llm.providers.answers.tool_calls import MOST_CALLS
 from agents.prompting.forms.tool_answers import (
     BROKEN_CALL,
     NO_OBJECT,
@@ -118,24 +117,6 @@ class TestJson:
         assert shown.strip() == "I go."
         assert calls_of(end) == [("go", {"to": "the quay"})]
 
-    def test_words_around_it_are_shown_once(self) -> None:
-        answer = as_json("I go.", ("go", {"to": "the quay"}))
-        for whole in (f"Well then.\n\n{answer}\nThat is all.", f"I go.\n\n{answer}"):
-            shown, end = read(AnswerReader(TOOLS, "json"), whole)
-            words = [line for line in shown.split("\n") if line]
-            assert words in (["Well then.", "I go.", "That is all."], ["I go."])
-            assert calls_of(end) == [("go", {"to": "the quay"})]
-
-    def test_the_calls_may_come_first(self) -> None:
-        answer = '{"calls": [{"name": "look", "arguments": {}}], "text": "I look."}'
-        shown, end = read(AnswerReader(TOOLS, "json"), answer)
-        assert (shown, calls_of(end)) == ("I look.", [("look", {})])
-
-    @pytest.mark.parametrize("answer", ["I step in.", "", "```\nI step in.", "Yes {sic}", "`"])
-    def test_what_is_no_object_is_text(self, answer: str) -> None:
-        shown, end = read(AnswerReader(TOOLS, "json"), answer)
-        assert (shown, end.calls, end.problem) == (answer, (), "")
-
     @given(st.integers(1, 10_000))
     def test_one_that_breaks_off_calls_nothing(self, place: int) -> None:
         answer = as_json("I go.", ("go", ARGUMENTS))
@@ -145,17 +126,6 @@ class TestJson:
         assert "I go.".startswith(shown)
         assert (end.calls, end.problem) == ((), NO_OBJECT)
 
-    @pytest.mark.parametrize("missing", [1, 2, 3])
-    def test_brackets_that_are_missing_behind_the_arguments_are_added(self, missing: int) -> None:
-        answer = as_json("I go.", ("go", ARGUMENTS))[:-missing]
-        shown, end = read(AnswerReader(TOOLS, "json"), answer)
-        assert (shown, calls_of(end), end.problem) == ("I go.", [("go", ARGUMENTS)], "")
-
-    @pytest.mark.parametrize("answer", ['{"text": 7}', '{"text": nan}', '{"calls": [' + "[" * 99])
-    def test_an_object_of_another_form_is_a_problem(self, answer: str) -> None:
-        shown, end = read(AnswerReader(TOOLS, "json"), [answer])
-        assert (shown, end.calls, end.problem) == ("", (), NO_OBJECT)
-
     @pytest.mark.parametrize(
         "text", ["<think>Hm.</think>I go.", "I go.<|im_end|>", "I go.\n\n<analysis>Hm.</analysis>"]
     )
@@ -164,15 +134,6 @@ class TestJson:
         for pieces in ([answer], list(answer)):
             shown, end = read(AnswerReader(TOOLS, "json"), pieces)
             assert (shown.strip(), calls_of(end), end.problem) == ("I go.", [("look", {})], "")
-
-    def test_line_breaks_in_texts_are_read(self) -> None:
-        shown, end = read(AnswerReader(TOOLS, "json"), ['{"text": "I\ngo.", ', '"calls": []}'])
-        assert (shown, end.problem) == ("I\ngo.", "")
-
-    def test_entries_that_are_no_calls_are_calls_of_nothing(self) -> None:
-        answer = '{"text": "", "calls": [7, {}, {"name": [], "arguments": 3}]}'
-        _, end = read(AnswerReader(TOOLS, "json"), [answer])
-        assert [each.name for each in end.calls] == ["", "", ""]
 
 
 class TestXml:
@@ -189,10 +150,6 @@ class TestXml:
         assert shown.split() == f"{text} and .".split()
         assert calls_of(end) == [("go", ARGUMENTS), ("look", {}), ("look", {})]
         assert not end.problem
-
-    def test_the_mark_of_a_call_may_follow_another_one_closely(self) -> None:
-        shown, end = read(AnswerReader(TOOLS, "xml"), ["I < 3 <:<", 'call name="look"/>.'])
-        assert (shown, calls_of(end)) == ("I < 3 <:.", [("look", {})])
 
     def test_text_is_shown_at_once_and_a_call_never(self) -> None:
         reader = AnswerReader(TOOLS, "xml")
@@ -222,10 +179,6 @@ class TestXml:
         )
         assert (place < 12) == (not end.problem)
 
-    def test_arguments_may_be_json_inside_of_the_element(self) -> None:
-        _, end = read(AnswerReader(TOOLS, "xml"), ['<call name="go">{"to": "the quay"}</call>'])
-        assert calls_of(end) == [("go", {"to": "the quay"})]
-
 
 @pytest.mark.parametrize("form", ["json", "xml"])
 class TestBounds:
@@ -239,15 +192,6 @@ class TestBounds:
         _, end = read(AnswerReader(TOOLS, form), [answer])
         assert [each.problem for each in end.calls[:-1]] == [""] * MOST_CALLS
         assert "Only the first 16 calls" in end.calls[-1].problem
-
-    def test_long_arguments_and_names_are_cut(self, form: ToolForm) -> None:
-        long = ("go", {"to": "x" * MOST_ARGUMENTS})
-        answer = self.answer(form, long, ("n" * 100, {}), ("look", {}))
-        _, end = read(AnswerReader(TOOLS, form), answer)
-        first, second, third = end.calls
-        assert (first.arguments, third.problem) == ("{}", "")
-        assert "more than 20,000" in first.problem
-        assert len(second.name) == 64
 
 
 @pytest.mark.parametrize(
@@ -267,31 +211,6 @@ def test_no_answer_takes_longer_than_its_length(form: ToolForm, begin: str, unit
     """The test would take minutes if the time of reading grew with the square of the answer's
     length, so it need not measure the time."""
     read(AnswerReader(TOOLS, form), begin + unit * (60_000 // len(unit)))
-
-
-@pytest.mark.parametrize("front", ['{"', '[{"a', '{"a": "b" c ', '`{"', '```json\n{"a": '])
-@pytest.mark.parametrize("is_whole", [True, False])
-def test_a_call_behind_words_that_begin_like_json_is_read(front: str, is_whole: bool) -> None:
-    answer = f"{front}{as_xml('go', **ARGUMENTS)} and on."
-    text, end = read(AnswerReader(TOOLS, "xml"), [answer] if is_whole else list(answer))
-    assert (text.split(), calls_of(end)) == (f"{front} and on.".split(), [("go", ARGUMENTS)])
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "to={(1, 2): 3}",
-        "to={...: 1}",
-        f"to=0x{'f' * 3_900}",
-        f"to={'-' * 1_900}1",
-        f"to=a{'.a' * 1_500}",
-        f"to={'(' * 150}1{')' * 150}",
-    ],
-)
-def test_values_of_python_that_json_lacks_end_no_reply(arguments: str) -> None:
-    text, end = read(AnswerReader(TOOLS), ["I go. ", f"go({arguments})", " I am there."])
-    assert text.startswith("I go. ")
-    assert all(call.name == "go" and json.loads(call.arguments) for call in end.calls)
 
 
 class TestTheForm:
@@ -342,14 +261,3 @@ class TestTheForm:
         assert look["properties"]["arguments"]["additionalProperties"] is False
         only = answer_schema([LOOK])["properties"]["calls"]["items"]
         assert only["properties"]["name"]["enum"] == ["look"]
-
-
-class TestTools:
-    @pytest.mark.parametrize("name", ["", "gö", "go on", "go-on", "1", "x" * 61, "go\n"])
-    def test_a_name_that_servers_do_not_take_is_refused(self, name: str) -> None:
-        with pytest.raises(ValueError, match="is no name of a tool"):
-            Tool(name, "Goes.", Going, stay)
-
-    def test_arguments_that_nobody_declared_are_refused(self) -> None:
-        with pytest.raises(ValidationError):
-            Going.model_validate({"to": "the quay", "as": "root"})

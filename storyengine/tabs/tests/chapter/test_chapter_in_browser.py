@@ -6,7 +6,6 @@ import zipfile
 import pytest
 from playwright.sync_api import Page, expect
 
-from storyengine.tabs.chapter.chapter_page import BLOCKS_SHOWN
 from storyengine.tabs.tests.in_browser import FAST, HELD, open_chapter
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
@@ -43,37 +42,6 @@ class TestMemory:
         expect(page.locator("#meter")).to_contain_text("8 prompts")
         assert blocks.evaluate("element => element.scrollTop") == 0
 
-    def test_the_head_opens_on_what_each_agent_used(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        chapter.prompt(1, "Beat 1.")
-        open_chapter(page, chapter)
-        panel = page.locator(".meter-panel")
-        expect(panel).not_to_be_visible()
-        page.get_by_label("Tokens and cost by agent").click()
-        # The panel lists two agents: agent 0, which wrote the lock, and the character who replied.
-        expect(panel.locator("dd").filter(has_text="tokens")).to_have_count(2)
-        expect(panel.get_by_role("link", name="All figures")).to_be_in_viewport(ratio=1)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-    def test_the_last_block_of_an_earlier_piece_is_seen_first(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        rule = f"/api/session/{chapter.session_id}/canon-correction"
-        for number in range(BLOCKS_SHOWN + 1):
-            page.request.post(rule, data={"canon": f"Fact number {number}. " + "Ice. " * 180})
-        # The window is less high than one memory block.
-        page.set_viewport_size({"width": 390, "height": 500})
-        open_chapter(page, chapter, f"?until={BLOCKS_SHOWN + 1}")
-        expect(page.get_by_role("link", name="Earlier memory")).to_be_visible()
-        expect(page.get_by_role("link", name="Later memory")).to_be_visible()
-        page.locator("#memory-blocks").scroll_into_view_if_needed()
-        last = page.locator("#memory-blocks article").last
-        expect(last.get_by_role("heading")).to_be_in_viewport()
-        expect(last).not_to_be_in_viewport(ratio=1)
-        page.locator("label", has=page.get_by_role("radio", name="Now")).click()
-        expect(page.get_by_role("link", name="Earlier memory")).to_be_hidden()
-
     def test_the_panel_that_was_chosen_stays_where_it_was_when_memory_grows(
         self, page: Page, chapter: ChapterClient
     ) -> None:
@@ -104,19 +72,6 @@ class TestMemory:
         page.get_by_role("button", name="Correct the canon").click()
         expect(page.locator("#memory-now")).to_be_visible()
         expect(page.locator("#memory-now")).to_contain_text("It is otherwise.")
-
-
-class TestEstimate:
-    def test_it_follows_the_target_length(self, page: Page, chapter: ChapterClient) -> None:
-        chapter.prompt(1, "The stairs are wet.")
-        chapter.end(seconds=30)
-        open_chapter(page, chapter)
-        expect(page.locator("#build-estimate")).to_contain_text("4,000 to write")
-        for length, out in (("5000", "8,000 to write"), ("1000", "1,600 to write")):
-            page.fill("#target-words", length)
-            expect(page.locator("#build-estimate")).to_contain_text(out)
-            said = page.locator(".build-row .beside").inner_text()
-            assert re.findall(r"([0-9,]+) words", said) == [f"{int(length):,}"]
 
 
 class TestDrafts:
@@ -171,21 +126,6 @@ class TestDrafts:
         page.wait_for_function(IS_HIGHER, arg=before + 844)
         # The page has become longer by more than a window, and its end is still in view.
         assert page.evaluate(BELOW) < 60
-
-    def test_the_bar_of_the_download_covers_nothing_after_the_draft(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        chapter.prompt(1, "The stairs are wet.")
-        chapter.end(seconds=30)
-        chapter.build_narrative("", 300, seconds=60)
-        open_chapter(page, chapter)
-        expect(page.locator("#build-estimate")).to_contain_text("to write")
-        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-        ends = page.locator(".take-bar").evaluate(
-            "element => element.getBoundingClientRect().bottom"
-        )
-        begins = page.locator(".build-row").evaluate("element => element.getBoundingClientRect().y")
-        assert begins >= ends
 
     def test_an_earlier_one_can_be_read_while_a_further_one_is_written(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient

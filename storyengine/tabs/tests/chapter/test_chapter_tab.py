@@ -1,17 +1,14 @@
 import re
-from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.test import Client
-from pytest_django import Settings
 
-from agents.models import EmbeddedServer, Job
+from agents.models import Job
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session, State
 from sessions.tests.factories import add_reply
-from storyengine.books.formats import FORMATS
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, prose_of
 
@@ -43,11 +40,6 @@ def narrate(chapter: Session, **fields: Any) -> Job:
 
 
 class TestMemory:
-    def test_before_the_lock_it_says_what_will_appear(self, client: Client, draft: Session) -> None:
-        html = get_page(client, draft, "draft")
-        assert "What the story remembers will stand here" in by_id(html, "memory").words
-        assert "disabled" in build_button(html).attributes
-
     def test_blocks_are_readable_and_their_json_is_at_hand(
         self, client: Client, chapter: Session
     ) -> None:
@@ -57,18 +49,6 @@ class TestMemory:
         assert "THREAD-7" in delta.words
         details = all_of(html, "pre")
         assert '"memory_type": "turn_delta"' in details[1].text
-
-    def test_hostile_memory_is_only_text(self, client: Client, chapter: Session) -> None:
-        MemoryBlock.objects.create(
-            session=chapter,
-            type=MemoryBlock.Type.TURN_DELTA,
-            from_prompt_index=8,
-            to_prompt_index=14,
-            json_payload=turn_delta(8, 14, canon_locks=[HOSTILE], unexpected={HOSTILE: [HOSTILE]}),
-        )
-        html = get_page(client, chapter, "draft")
-        assert HOSTILE not in html
-        assert HOSTILE in all_of(html, "article", "memory-block")[-1].text
 
     def test_new_memory_appears_without_a_reload(self, htmx: Client, chapter: Session) -> None:
         asked = by_id(get_page(htmx, chapter, "draft"), "draft-poll").attributes["hx-get"]
@@ -93,10 +73,6 @@ class TestNarrator:
         assert ended.narrative_agent_definition_text == "Close to Mara."
         assert ended.target_words == 3000
 
-    def test_the_default_length(self, client: Client, ended: Session) -> None:
-        field = by_id(get_page(client, ended, "draft"), "target-words")
-        assert (field.attributes["value"], field.attributes["max"]) == ("2500", "5000")
-
     @pytest.mark.parametrize(
         "fields",
         [
@@ -113,10 +89,6 @@ class TestNarrator:
     ) -> None:
         assert htmx.post(address(ended, "save-draft"), fields).status_code == 422
 
-    def test_a_plain_form_returns_to_the_tab(self, client: Client, ended: Session) -> None:
-        response = client.post(address(ended, "save-draft"), {"target_words": "100"})
-        assert response["Location"] == address(ended, "draft")
-
 
 class TestEstimate:
     def test_the_page_asks_for_it_and_does_not_wait(self, htmx: Client, ended: Session) -> None:
@@ -129,37 +101,9 @@ class TestEstimate:
             words,
         )
 
-    def test_it_asks_again_when_another_length_is_saved(self, htmx: Client, ended: Session) -> None:
-        estimate = by_id(self.ask(htmx, ended), "build-estimate").attributes
-        assert estimate["hx-trigger"].endswith("from:#target-words")
-        htmx.post(address(ended, "save-draft"), {"target_words": "5,000"})
-        words = by_id(htmx.get(estimate["hx-get"]).content.decode(), "build-estimate").words
-        assert words.startswith("About 5,000 words.")
-        assert "8,000 to write" in words
-
-    def test_a_price_that_is_not_known_is_not_named(
-        self, htmx: Client, ended: Session, settings: Any
-    ) -> None:
-        settings.MODEL_BY_AGENT = {**settings.MODEL_BY_AGENT, "AGENT_9": "a-model-nobody-knows"}
-        words = by_id(self.ask(htmx, ended), "build-estimate").words
-        assert "$" not in words
-        assert re.search(
-            r"[0-9,]+ tokens to read and [0-9,]+ to write .*, in 2 calls or more: ", words
-        )
-
-    def test_a_cap_that_the_build_would_pass(
-        self, htmx: Client, ended: Session, settings: Any
-    ) -> None:
-        settings.CHAPTER_BUDGET = Decimal("0.001")
-        assert "STORYENGINE_CHAPTER_BUDGET" in all_of(self.ask(htmx, ended), "strong")[0].words
-
     def test_what_cannot_be_built_says_why(self, htmx: Client, ended: Session) -> None:
         Session.objects.filter(pk=ended.pk).update(narrative_agent_definition_text="x" * 3_000_000)
         assert "too long" in by_id(self.ask(htmx, ended), "build-estimate").words
-
-    def test_a_chapter_in_play_has_none(self, htmx: Client, chapter: Session) -> None:
-        assert not all_of(get_page(htmx, chapter, "draft"), "p", id="build-estimate")
-        assert htmx.get(address(chapter, "build-estimate")).status_code == 204
 
     def ask(self, htmx: Client, chapter: Session) -> str:
         return htmx.get(address(chapter, "build-estimate")).content.decode()
@@ -196,44 +140,6 @@ class TestBuild:
         # reading the memory.
         assert not all_of(html, "div", id="memory")
 
-    def test_a_model_that_stands_in_is_nothing_to_wait_for(
-        self, htmx: Client, ended: Session, settings: Settings
-    ) -> None:
-        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
-        narrate(ended, status=Job.Status.RUNNING)
-        settings.LLM = "embedded"
-        EmbeddedServer.objects.create(phase="ready", model="small", message="It stands in.")
-        assert "The narrator is reading" in get_page(htmx, ended, "draft")
-
-    def test_an_earlier_draft_can_be_read_meanwhile(self, htmx: Client, ended: Session) -> None:
-        for number in (1, 2):
-            add_draft(ended, f"Draft text {number}.")
-        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
-        job = narrate(ended, partial_text="The light", progress={"words": 2})
-        for number in (1, 2):
-            html = get_page(htmx, ended, "draft", draft=f"{number}")
-            assert prose_of(html) == f"Draft text {number}."
-            [chosen] = all_of(html, "a", **{"aria-current": "true"})
-            assert chosen.words == f"Draft {number}"
-        assert "2 of 2,500 words" in by_id(html, "build-state").words
-        assert "The light" not in html
-
-        asked = by_id(html, "draft-poll").attributes["hx-get"]
-        job.progress = {"words": 3}
-        job.save()
-        update = htmx.get(asked)
-        assert update["HX-Retarget"] == "#build-state"
-        assert "3 of 2,500 words" in by_id(update.content.decode(), "build-state").words
-        assert "Draft text" not in update.content.decode()
-
-        asked = by_id(update.content.decode(), "draft-poll").attributes["hx-get"]
-        Session.objects.filter(pk=ended.pk).update(state=State.ENDED)
-        Job.objects.filter(pk=job.pk).update(status="done")
-        add_draft(ended, "Draft text 3.")
-        update = htmx.get(asked)
-        assert "HX-Retarget" not in update
-        assert prose_of(update.content.decode()) == "Draft text 2."
-
     def test_that_it_is_finished_is_spoken_once(self, htmx: Client, ended: Session) -> None:
         add_draft(ended, "The first one.")
         Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
@@ -269,15 +175,6 @@ class TestBuild:
         assert words in alert.words
         assert not all_of(html, "p", id="said")
 
-    def test_without_asking_the_text_is_shown_as_it_grows(
-        self, htmx: Client, ended: Session
-    ) -> None:
-        add_draft(ended, "The first one.")
-        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
-        narrate(ended, partial_text="The light")
-        [text] = all_of(get_page(htmx, ended, "draft"), "div", "prose")
-        assert text.text == "The light"
-
     def test_cancel_leaves_the_draft_that_is_read(self, htmx: Client, ended: Session) -> None:
         for number in (1, 2):
             add_draft(ended, f"Draft text {number}.")
@@ -291,17 +188,6 @@ class TestBuild:
         }
         html = htmx.post(cancel.attributes["action"], fields).content.decode()
         assert prose_of(html) == "Draft text 1."
-
-    def test_cancel_leaves_earlier_drafts(self, htmx: Client, ended: Session) -> None:
-        add_draft(ended, "The first one.")
-        htmx.post(address(ended, "build"))
-        html = htmx.post(address(ended, "cancel")).content.decode()
-        assert "The build was cancelled." in html
-        assert prose_of(html) == "The first one."
-        assert not all_of(html, "progress")
-
-    def test_with_nothing_being_built_cancel_is_refused(self, htmx: Client, ended: Session) -> None:
-        assert htmx.post(address(ended, "cancel")).status_code == 409
 
     def test_a_failed_build_says_what_was_kept(self, client: Client, ended: Session) -> None:
         narrate(
@@ -371,33 +257,6 @@ class TestDrafts:
         html = get_page(client, ended, "draft")
         [button] = [one for one in all_of(html, "button") if one.words == "Download Chapter"]
         assert "disabled" not in button.attributes
-
-    def test_download_takes_the_one_that_is_shown(self, client: Client, ended: Session) -> None:
-        first, _ = add_draft(ended, "One."), add_draft(ended, "Two.")
-        html = get_page(client, ended, "draft", draft="1")
-        [form] = [one for one in all_of(html, "form") if "Download Chapter" in one.words]
-        assert form.attributes["action"] == address(ended, "download-draft", first.pk)
-        assert form.attributes["method"] == "get"
-
-    def test_download_offers_every_format(self, client: Client, ended: Session) -> None:
-        add_draft(ended, "One.")
-        html = get_page(client, ended, "draft")
-        choices = [one for one in all_of(html, "input") if one.attributes.get("name") == "format"]
-        assert [one.attributes["value"] for one in choices] == [one.suffix for one in FORMATS]
-        assert ["checked" in one.attributes for one in choices] == [True, False, False, False]
-
-    def test_hostile_prose_is_only_text(self, client: Client, ended: Session) -> None:
-        add_draft(ended, HOSTILE)
-        html = get_page(client, ended, "draft")
-        assert HOSTILE not in html
-        assert prose_of(html) == HOSTILE
-
-    def test_headings_and_emphasis_are_rendered(self, client: Client, ended: Session) -> None:
-        add_draft(ended, "## One\n\n**The lamp was out**\n\nRain, *slowly*. <b>")
-        html = get_page(client, ended, "draft")
-        assert prose_of(html) == "One\n\nThe lamp was out\n\nRain, slowly. <b>"
-        assert "<strong>The lamp was out</strong>" in html
-        assert "<em>slowly</em>" in html
 
     def test_the_number_of_queries_is_bounded(
         self, client: Client, ended: Session, django_assert_max_num_queries: Any

@@ -1,10 +1,7 @@
-import uuid
-
 import pytest
 from django.test import Client
 from markdown_it import MarkdownIt
 
-from memory.canon.corrections import write_correction
 from memory.models import NarrativeDraft
 from sessions.models import Attempt, Session
 from sessions.play.attempts import open_prompt
@@ -57,22 +54,8 @@ class TestTranscript:
         assert "\\# I \\<b>say\\</b> *no*.\n\n1\\. First  \n\\- second  \n\\---\n" in text
         assert "<em>no</em>" in MarkdownIt("commonmark").render(text)
 
-    def test_it_is_no_book(self, client: Client, chapter: Session) -> None:
-        response = client.get(address(chapter, "download-transcript"), {"format": "epub"})
-        assert response.status_code == 422
-
 
 class TestDraft:
-    def test_the_only_draft_is_named_after_the_chapter(
-        self, client: Client, chapter: Session
-    ) -> None:
-        draft = add_draft(chapter, "Ночь. <Night>\n\nEnd.")
-        response = client.get(address(chapter, "download-draft", draft.pk))
-        cast = "Cast: Agent Red, Agent Orange, Agent Yellow"
-        text = f"The Dark Lamp\n\n{cast}\n\n{draft.chapter_text}\n"
-        assert response.content.decode() == text
-        assert 'filename="the-dark-lamp.txt"' in response["Content-Disposition"]
-
     @pytest.mark.parametrize("wanted", FORMATS, ids=[one.name for one in FORMATS])
     def test_each_format(self, client: Client, chapter: Session, wanted: Format[Book]) -> None:
         draft = add_draft(chapter, "Night.")
@@ -83,16 +66,6 @@ class TestDraft:
         is_archive = response.content.startswith(b"PK")
         assert is_archive or b"The Dark Lamp" in response.content
         assert is_archive == (wanted.suffix in ("docx", "epub"))
-
-    def test_another_format_is_refused(self, client: Client, chapter: Session) -> None:
-        draft = add_draft(chapter, "Night.")
-        response = client.get(address(chapter, "download-draft", draft.pk), {"format": "mobi"})
-        assert response.status_code == 422
-
-    def test_one_of_several_carries_its_number(self, client: Client, chapter: Session) -> None:
-        first, _ = add_draft(chapter, "One."), add_draft(chapter, "Two.")
-        response = client.get(address(chapter, "download-draft", first.pk))
-        assert "the-dark-lamp-draft-1.txt" in response["Content-Disposition"]
 
     def test_a_title_in_any_script_makes_a_file_name(
         self, client: Client, chapter: Session
@@ -106,9 +79,6 @@ class TestDraft:
             draft = NarrativeDraft.objects.first() or add_draft(chapter, "One.")
             response = client.get(address(chapter, "download-draft", draft.pk))
             assert part in response["Content-Disposition"]
-
-    def test_an_unknown_draft_is_not_found(self, client: Client, chapter: Session) -> None:
-        assert client.get(address(chapter, "download-draft", uuid.uuid4())).status_code == 404
 
 
 class TestEverything:
@@ -141,12 +111,6 @@ class TestEverything:
         text = client.get(address(chapter, "download-everything")).content.decode()
         assert "9) The ice cracks.\n\nAgent Red: I step back." in text
         assert "9 prompts" in text
-
-    def test_a_correction_of_canon_is_named_as_one(self, client: Client, chapter: Session) -> None:
-        write_correction(chapter.pk, canon="The lamp burns.")
-        text = client.get(address(chapter, "download-everything")).content.decode()
-        assert "Memory: Correction of canon, after prompt 8" in text
-        assert "The lamp burns." in text
 
 
 def test_words_that_were_set_aside_are_on_the_transcript_page_and_in_the_download(

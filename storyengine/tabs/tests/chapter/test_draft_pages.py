@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from memory.models import NarrativeDraft, WorkingCopy
-from memory.prose.drafts import chosen_draft, drafts_of
+from memory.prose.drafts import chosen_draft
 from memory.prose.editing.working_copies import get_working_copy, save_working_copy
 from memory.prose.tests.told_chapters import TOLD, add_draft, make_told_chapter
 from sessions.models import Session, State
@@ -80,19 +80,6 @@ class TestEditing:
             "Paragraph 2: Prompt 2",
         ]
 
-    def test_nothing_to_keep_is_told(self, client: Client, told: Session) -> None:
-        draft = add_draft(told, WHOLE)
-        refused = client.post(address(told, "keep-working-copy", draft.pk), {"text": WHOLE})
-        assert refused.status_code == 409
-        assert drafts_of(told).count() == 1
-
-    def test_a_working_copy_is_thrown_away(self, client: Client, told: Session) -> None:
-        draft = add_draft(told, WHOLE)
-        save_working_copy(told.pk, draft.pk, "Other words.")
-        client.post(address(told, "discard-working-copy", draft.pk))
-        assert not WorkingCopy.objects.exists()
-        assert prose_of(get_page(client, told, "draft")) == WHOLE
-
 
 class TestChoice:
     def test_an_earlier_draft_is_put_into_the_story(self, client: Client, told: Session) -> None:
@@ -123,28 +110,6 @@ class TestDifferences:
         [fold] = all_of(html, "details", "same-rows")
         assert "4 paragraphs that both have" in fold.words
 
-    def test_an_edited_draft_is_compared_with_the_one_that_it_was(
-        self, client: Client, told: Session
-    ) -> None:
-        first = add_draft(told, WHOLE)
-        add_draft(told, "Second.")
-        client.post(address(told, "keep-working-copy", first.pk), {"text": f"{WHOLE} The end."})
-        edited = drafts_of(told).get(is_edited=True)
-        html = page_of(client, told, "differences", edited)
-        assert "Draft 1 and Draft 3" in by_id(html, "main").words
-        other = page_of(client, told, "differences", edited, "?with=2")
-        assert "Draft 2 and Draft 3" in by_id(other, "main").words
-
-    def test_a_working_copy_is_compared_with_its_draft(self, client: Client, told: Session) -> None:
-        draft = add_draft(told, "The lamp burns.")
-        save_working_copy(told.pk, draft.pk, "The lamp burned.")
-        html = page_of(client, told, "differences", draft, "?with=copy")
-        assert "Draft 1 and Working copy" in by_id(html, "main").words
-
-    def test_the_only_draft_is_the_same_as_itself(self, client: Client, told: Session) -> None:
-        html = page_of(client, told, "differences", add_draft(told, WHOLE))
-        assert "Both say the same." in html
-
 
 class TestReading:
     def test_a_draft_is_a_book_with_headings(self, client: Client, told: Session) -> None:
@@ -166,17 +131,6 @@ class TestReading:
         assert "First of all." in get_page(client, told, "read")
         assert "Second to none." in get_page(client, told, "read", draft="2")
 
-    def test_without_a_draft_there_is_nothing_to_read(self, client: Client, told: Session) -> None:
-        assert client.get(address(told, "read")).status_code == 409
-        assert client.get(reverse("pages:read-story", args=[told.story_id])).status_code == 409
-
-    def test_a_fork_can_be_read_although_the_story_goes_by_a_chapter_without_a_draft(
-        self, client: Client, told: Session
-    ) -> None:
-        add_draft(told, "First of all.")
-        Session.objects.filter(pk=told.pk).update(is_chosen=False)
-        assert "First of all." in get_page(client, told, "read")
-
     def test_the_story_is_read_chapter_after_chapter(self, client: Client, told: Session) -> None:
         add_draft(told, "First of all.")
         second = make_told_chapter(story=told.story, place=2, title="The Second")
@@ -187,17 +141,6 @@ class TestReading:
         assert following.attributes["href"] == address(second, "read")
         [before] = all_of(get_page(client, second, "read"), "a", rel="prev")
         assert before.attributes["href"] == address(told, "read")
-
-    def test_the_last_one_leads_to_the_next_chapter(self, client: Client, told: Session) -> None:
-        add_draft(told, "First of all.")
-        begin = reverse("pages:next-chapter", args=[told.story_id])
-        assert begin in get_page(client, told, "read")
-        client.post(begin)
-        second = Session.objects.exclude(pk=told.pk).get()
-        page = get_page(client, told, "read")
-        assert begin not in page
-        [following] = all_of(page, "a", rel="next")
-        assert following.attributes["href"] == address(second, "world")
 
     def test_a_choice_is_kept_without_a_script(self, client: Client, told: Session) -> None:
         add_draft(told, "First of all.")

@@ -211,9 +211,3 @@ def test_a_book_is_read_as_the_reader_likes_it(page: Page, told: str, width: int
     page.emulate_media(media="print")
     expect(page.locator(".reading-bar")).to_be_hidden()
     assert page.evaluate(style, "color") == "rgb(0, 0, 0)"
-
-
-def test_the_measure_is_34_rem(page: Page, told: str) -> None:
-    page.goto(f"{told}/read")
-    width = page.locator(".book-text").evaluate("element => element.clientWidth")
-    assert width == 34 * 16

@@ -14,13 +14,12 @@ from pytest_django import Settings
 from agents.calling.tests.bookkeeping import chunks_of
 from agents.flows.telling.ending import retry_summary
 from agents.flows.tests.playing import play
-from agents.llm.providers.failures.call_errors import ProviderRefused
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.tests.replies import world_lock
 from memory.tests.factories import add_lock
 from sessions.models import Session
-from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
+from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 
@@ -63,26 +62,6 @@ class TestOnTab2:
         [form] = all_of(html, "form", action=address(behind, "retry-memory"))
         assert form.words == "Accept and write memory"
 
-    def test_it_asks_too_where_stretches_consist_of_thoughts_alone(self, client: Client) -> None:
-        chapter = make_active_chapter(chunk_size_prompts=3)
-        for _ in range(5):
-            add_thoughts(chapter, 3)
-            add_prompts(chapter, 3)
-        [notice] = all_of(get_page(client, chapter, "play"), "div", "notices")
-        assert "That takes 5 calls of the model." in notice.words
-        assert "5 calls" in get_page(client, chapter, "confirm-end")
-
-    def test_it_says_how_long_such_calls_take(
-        self, client: Client, behind: Session, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(
-            "agents.flows.remembering.memory_calls._seconds_of_a_call", lambda _: 42
-        )
-        [notice] = all_of(get_page(client, behind, "play"), "div", "notices")
-        assert "3 calls of the model, each of about 40 seconds." in notice.words
-        question = get_page(client, behind, "confirm-end")
-        assert "one after the other, in about 3 minutes." in question
-
     def test_once_accepted_it_says_how_far_memory_is_until_it_is_there(
         self, htmx: Client, behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
     ) -> None:
@@ -114,7 +93,12 @@ class TestOnTab2:
         assert by_id(html, "play-poll").attributes["hx-trigger"] == "every 5s"
         assert len(provider.history) == 1
 
-    @pytest.mark.parametrize("browser", ["client", "htmx"])
+    @pytest.mark.parametrize(
+        "browser",
+        [
+            "client",
+        ],
+    )
     def test_the_answer_starts_one_call(
         self,
         browser: str,
@@ -137,17 +121,6 @@ class TestOnTab2:
         assert response.status_code == 409
         assert "takes 3 calls" in response.content.decode()
         assert not Job.objects.exists()
-
-    def test_the_last_failure_is_told_beside_it(
-        self, client: Client, behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        provider.enqueue(ProviderRefused("The key is wrong."))
-        retry_summary(behind.pk, accept_calls=True)
-        run_jobs()
-        Session.objects.update(accepted_calls=0)
-        [notice] = all_of(get_page(client, behind, "play"), "div", "notices")
-        assert "The last try failed: The key is wrong." in notice.words
-        assert not all_of(get_page(client, behind, "play"), "div", "message-error")
 
     def test_a_poll_hears_of_the_question(
         self, htmx: Client, behind: Session, provider: ScriptedProvider
@@ -182,22 +155,6 @@ class TestAtTheEnd:
         assert len(chunks_of(behind)) == 4
         assert "This chapter is ended." in get_page(client, behind, "play")
 
-    def test_an_end_that_names_no_number_is_refused_with_it(
-        self, htmx: Client, behind: Session
-    ) -> None:
-        response = htmx.post(address(behind, "end"))
-        assert response.status_code == 409
-        assert "takes 4 calls" in response.content.decode()
-        behind.refresh_from_db()
-        assert not behind.is_ending
-
-    def test_what_was_accepted_is_not_asked_again(self, client: Client, behind: Session) -> None:
-        retry_summary(behind.pk, accept_calls=True)
-        html = get_page(client, behind, "confirm-end")
-        form, fields = form_of(html, address(behind, "end"))
-        assert form.words == "End Chapter"
-        assert "accept_calls" not in fields
-
 
 class TestOnTab3:
     def test_it_says_who_is_asked(self, client: Client, behind: Session) -> None:
@@ -207,11 +164,3 @@ class TestOnTab3:
             in by_id(html, "memory").words
         )
         assert "The next piece" not in html
-
-    def test_a_poll_hears_of_the_answer(self, htmx: Client, behind: Session) -> None:
-        seen = by_id(get_page(htmx, behind, "draft"), "draft-poll").attributes["hx-get"]
-        Session.objects.update(accepted_calls=3)
-        response = htmx.get(seen)
-        assert response.status_code == 200
-        assert "far behind" not in response.content.decode()
-        assert "The next piece is written after prompt 23." in response.content.decode()

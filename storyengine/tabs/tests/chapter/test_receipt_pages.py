@@ -14,13 +14,10 @@ from memory.models import NarrativeDraft
 from memory.prose.tests.told_chapters import BEATS, TOLD, add_draft, make_told_chapter
 from memory.tests.factories import add_delta
 from sessions.models import Session
-from sessions.tests.factories import make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
 
 pytestmark = pytest.mark.django_db
-
-HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture
@@ -74,20 +71,6 @@ def test_what_was_not_told_stands_below_its_scene(client: Client, told: Session)
     assert event["event"] in untold.words
 
 
-def test_an_event_that_was_not_told_leads_to_the_prompts_that_it_comes_from(
-    client: Client, told: Session
-) -> None:
-    event = {"event": "The bailiff put a warrant on the gate.", "cause": "", "effect": ""}
-    # The block covers both scenes, but the event comes from the second.
-    add_delta(told, 1, 4, {"major_events": [event | {"at": [3, 4]}]})
-    html = page_of(client, told)
-    [untold] = all_of(html, "details", "untold")
-    assert untold.parents[-1].attributes["id"] == "scene-2"
-    [entry] = [one for one in all_of(html, "li") if untold in one.parents]
-    assert entry.words == f"{event['event']} Prompts 3-4"
-    assert links_in(html, entry) == [address(told, "transcript") + "?prompt=3#prompt-3"]
-
-
 def test_a_click_shows_the_turn_and_what_was_left_out_of_it(htmx: Client, told: Session) -> None:
     part = page_of(htmx, told, "?paragraph=2")
     assert "<html" not in part
@@ -124,36 +107,6 @@ def test_the_transcript_leads_to_the_paragraphs_of_each_prompt(
     assert marked.attributes["id"] == "paragraph-4"
     fourth = client.get(links[3], follow=True).content.decode()
     assert "does not tell prompt 4" in by_id(fourth, "told").words
-
-
-def test_without_a_draft_the_transcript_leads_nowhere(client: Client) -> None:
-    chapter = make_told_chapter()
-    assert not links_to_the_draft(get_page(client, chapter, "transcript"))
-    assert client.get(address(chapter, "told", 1)).status_code == 404
-
-
-def test_a_draft_without_scenes_says_so(client: Client) -> None:
-    chapter = make_told_chapter()
-    add_draft(chapter, *TOLD)
-    assert "The scenes of this draft are not recorded" in page_of(client, chapter)
-
-
-def test_tab_3_leads_to_the_receipts(client: Client, told: Session) -> None:
-    html = get_page(client, told, "draft")
-    assert address(told, "receipts", draft_of(told).pk) in html
-
-
-def test_a_draft_of_another_chapter_is_not_found(client: Client, told: Session) -> None:
-    other = make_active_chapter()
-    assert client.get(address(other, "receipts", draft_of(told).pk)).status_code == 404
-
-
-def test_hostile_prose_is_only_text(client: Client) -> None:
-    chapter = make_told_chapter()
-    add_draft(chapter, HOSTILE + " " + TOLD[0], ends=(4,))
-    html = page_of(client, chapter, "?paragraph=1")
-    assert HOSTILE not in html
-    assert HOSTILE in by_id(html, "paragraph-1").text
 
 
 class TestRebuild:
@@ -215,16 +168,3 @@ class TestRebuild:
         assert words(200) in by_id(html, "draft-text").words
         [draft] = built.narrative_drafts.all()
         assert address(built, "rebuild-scene", draft.pk, 1) in html
-
-    def test_the_receipts_lead_to_each_scene(self, client: Client, told: Session) -> None:
-        draft = draft_of(told)
-        html = page_of(client, told)
-        for number in (1, 2):
-            assert address(told, "rebuild-scene", draft.pk, number) in html
-
-    def test_what_cannot_be_rebuilt_has_no_button(self, client: Client, told: Session) -> None:
-        html = self.form_of(client, told)
-        assert "End the chapter first." in html
-        assert not [one for one in all_of(html, "button") if "Rebuild" in one.words]
-        draft = draft_of(told)
-        assert client.get(address(told, "rebuild-scene", draft.pk, 3)).status_code == 404

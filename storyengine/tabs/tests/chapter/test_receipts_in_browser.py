@@ -93,15 +93,6 @@ def test_a_fact_of_the_now_view_is_followed_to_its_prompt_with_the_keyboard(
     expect(page.locator("#prompt-3")).to_be_in_viewport()
 
 
-def test_a_scene_is_rebuilt_from_beside_its_paragraphs(page: Page, told: str) -> None:
-    page.goto(f"{told}/chapter")
-    page.locator("#scene-2 .scene-act").get_by_role("link").click()
-    page.get_by_role("button", name="Rebuild this scene").click()
-    expect(page.locator(".drafts a")).to_have_count(2, timeout=30_000)
-    expect(page.locator("#draft-text")).to_contain_text(TOLD[0])
-    expect(page.locator("#draft-text")).not_to_contain_text(TOLD[2])
-
-
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_the_pages_fit_into_the_window(page: Page, told: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})

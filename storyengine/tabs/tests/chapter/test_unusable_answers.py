@@ -127,15 +127,3 @@ def test_a_narrative_that_is_no_prose(
     client.post(address(chapter, "build"))
     run_jobs()
     assert chapter.narrative_drafts.count() == 1
-
-
-def test_a_scene_stays_when_its_continuation_is_no_prose(
-    client: Client, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    client.post(address(chapter, "end"))
-    run_jobs()
-    provider.enqueue("The lamp was lit.", NO_PROSE[0])
-    client.post(address(chapter, "build"))
-    run_jobs()
-    [draft] = chapter.narrative_drafts.all()
-    assert draft.chapter_text == "The lamp was lit."

@@ -57,15 +57,6 @@ def test_every_story_can_be_reached(client: Client, count: int) -> None:
     assert len(numbers) == (0 if count <= 2 else (count + 1) // 2)
 
 
-def test_a_page_behind_the_last_one_shows_the_last_one(client: Client) -> None:
-    for number in range(5):
-        played(f"Tale {number}", number)
-    for page in ("3", "4", "99", "9999999", "99999999999999999999"):
-        html = client.get(f"/?page={page}").content.decode()
-        assert "Tale 4" in html
-        assert "More stories" not in html
-
-
 def test_each_count_ends_where_counting_ends(client: Client) -> None:
     for number in range(5):
         played(f"Tale {number}", number)
@@ -82,19 +73,6 @@ def test_each_count_ends_where_counting_ends(client: Client) -> None:
     html = client.get("/").content.decode()
     shown = {one.words for one in all_of(html, "a", "shelf-choice")}
     assert shown == {"All 3+", "Setting up 0", "In play 3+", "Ended 1", "Told 1", "Archived 1"}
-
-
-def test_the_chapter_that_was_played_last_decides_where_its_story_stands() -> None:
-    first, second = played("First", 5), played("Second", 3)
-    played("Second of First", 1, of=first, place=2)
-    third = played("Third", 2)
-    hidden = played("Third, hidden", 0, of=third, place=2)
-    hide_chapter(hidden.pk)
-    importing = played("Second, unfinished", 0, of=second, place=2)
-    Session.objects.filter(pk=importing.pk).update(state=State.IMPORTING)
-    assert find_stories() == [first.story, third.story, second.story]
-    hide_chapter(third.pk)
-    assert find_stories() == [first.story, second.story]
 
 
 def test_stories_played_at_the_same_moment_are_each_found_once() -> None:

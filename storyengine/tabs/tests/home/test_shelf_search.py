@@ -14,7 +14,6 @@ from memory.shelf import finding_stories, shelf_search
 from memory.shelf.finding_stories import count_stories, find_stories
 from memory.shelf.shelf_groups import Group
 from memory.shelf.shelf_orders import Order
-from sessions.chapter.stories import hide_chapter
 from sessions.models import Session, State, Story
 from sessions.tests.factories import add_turn, make_chapter
 
@@ -96,13 +95,6 @@ def test_rare_and_common_words_find_the_same(monkeypatch: pytest.MonkeyPatch, se
         assert found() == rare
 
 
-def test_a_common_word_that_only_hidden_chapters_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf_search, "PROBED", 1)
-    hide_chapter(make_chapter(title="The Lamp").pk)
-    assert find_stories("lamp", places=slice(20)) == []
-    assert count_stories("lamp") == 0
-
-
 @pytest.mark.parametrize(
     ("told", "asked"),
     [
@@ -129,11 +121,3 @@ def test_a_story_is_found_whatever_marks_its_letters_have(told: str, asked: str)
     chapter = make_chapter(title="One")
     add_turn(chapter, 1, words="Go on.", reply=f"So much for {told}.")
     assert {one.pk for one in find_stories(asked)} == {title.pk, chapter.story_id}
-
-
-@pytest.mark.parametrize(
-    ("told", "asked"), [("мой", "мои"), ("か", "が"), ("각", "가"), ("Müller", "mueller")]
-)
-def test_other_letters_are_other_words(told: str, asked: str) -> None:
-    make_chapter(title=told)
-    assert find_stories(asked) == []

@@ -31,14 +31,6 @@ def test_one_click_on_a_card_leads_to_the_top_of_what_was_played(page: Page) -> 
     assert page.locator("#transcript").evaluate("element => element.scrollTop") == 0
 
 
-def test_one_click_sends_the_suggestion(page: Page) -> None:
-    open_starter(page)
-    page.get_by_role("button", name="Send this").click()
-    expect_turn(page, 4, STARTER.next.prompt)
-    expect(page.locator("#suggested-words")).to_have_count(0)
-    expect(page.locator("#panel-2")).to_be_checked()
-
-
 def test_the_suggestion_is_announced_until_one_is_there(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 700})
     open_starter(page)

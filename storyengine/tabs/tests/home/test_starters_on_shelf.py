@@ -8,17 +8,13 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from agents.flows.tests.playing import play, reroll
+from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import EmbeddedServer
-from sessions.chapter.chapters import SetupChange, save_setup
 from sessions.chapter.starters import Starter, all_starters
 from sessions.models import Session, State
 from sessions.play.attempts import open_prompt
-from sessions.play.committing import edit_reply
-from sessions.tests.factories import make_chapter
 from storyengine.exchange.exporting import export_chapter
-from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
@@ -49,19 +45,6 @@ class TestCards:
             told += [text for one in starter.characters for text in (one.name, one.hint)]
             for text in told:
                 assert text in card.words
-
-    def test_they_stay_at_hand_once_there_are_chapters(self, client: Client) -> None:
-        make_chapter()
-        [details] = all_of(read(client, "/"), "details", "more-starters")
-        assert all(starter.title in details.words for starter in all_starters())
-
-    def test_without_starters_the_page_still_invites(
-        self, client: Client, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("storyengine.tabs.home.home_page.all_starters", tuple)
-        html = read(client, "/")
-        assert not all_of(html, "ul", "starters")
-        assert "Start your first chapter" in html
 
 
 class TestPlay:
@@ -98,10 +81,6 @@ class TestPlay:
         play(played, sent["user_text"], slot=1, key=sent["submission_key"])
         assert not all_of(read(client, address(played, "play")), "p", id="suggested-words")
 
-    def test_an_unknown_starter_is_refused(self, client: Client) -> None:
-        assert client.post(reverse("pages:begin-starter", args=["nobody"])).status_code == 404
-        assert not Session.objects.exists()
-
 
 class TestReadingAhead:
     @pytest.fixture
@@ -121,13 +100,6 @@ class TestReadingAhead:
         client.post("/api/session", asked, content_type="application/json")
         assert sorted(warmed) == sorted(Session.objects.values_list("pk", flat=True))
         assert len(warmed) == 2
-
-    def test_there_is_nothing_to_read_for_what_is_not_in_play(
-        self, client: Client, warmed: list[uuid.UUID]
-    ) -> None:
-        client.post(reverse("pages:begin-starter", args=[FIRST.name]), {"change": "1"})
-        client.post("/api/session", {}, content_type="application/json")
-        assert not warmed
 
     def test_the_page_asks_for_it_again_as_soon_as_the_model_is_ready(
         self, client: Client, played: Session, settings: Settings
@@ -185,12 +157,6 @@ class TestChangeFirst:
         opened.refresh_from_db()
         assert (opened.state, opened.prompt_index) == (State.ACTIVE, 3)
 
-    def test_changed_it_is_locked_like_any_chapter(self, client: Client, opened: Session) -> None:
-        save_setup(opened.pk, SetupChange(chapter_text="Another ship."))
-        client.post(address(opened, "lock"))
-        opened.refresh_from_db()
-        assert (opened.state, opened.prompt_index, opened.starter) == (State.LOCKING, 0, "")
-
 
 class TestWhatItSaw:
     WORDS = "came with the starter. People wrote it, and no model was asked."
@@ -200,30 +166,6 @@ class TestWhatItSaw:
     ) -> None:
         for where in ("calls/prompts/1", "calls/prompts/3", "calls/memory/1"):
             assert self.WORDS in read(client, f"/chapters/{played.pk}/{where}")
-
-    def test_so_it_does_in_a_fork_and_after_an_import(
-        self, client: Client, played: Session
-    ) -> None:
-        fork = fork_chapter(played.pk, 2)
-        assert fork.starter == FIRST.name
-        imported = import_chapter(export_chapter(played.pk).to_json())
-        for chapter in (fork, imported):
-            for where in ("calls/prompts/2", "calls/memory/1"):
-                assert self.WORDS in read(client, f"/chapters/{chapter.pk}/{where}")
-
-    def test_an_edited_one_came_with_it_too(self, client: Client, played: Session) -> None:
-        edit_reply(played.pk, 3, "“Sorry.”")
-        assert self.WORDS in read(client, f"/chapters/{played.pk}/calls/prompts/3")
-
-    def test_beside_another_reply_s_call_it_says_whose_the_chosen_one_is(
-        self, client: Client, htmx: Client, played: Session, provider: ScriptedProvider
-    ) -> None:
-        written = played.attempts.get(turn__number=3)
-        reroll(played)
-        htmx.post(address(played, "choose"), {"number": 3, "attempt_id": str(written.pk)})
-        html = read(client, f"/chapters/{played.pk}/calls/prompts/3")
-        assert "people wrote it, and none of these calls did" in html
-        assert "so no model wrote it" in html
 
 
 def test_an_exported_starter_chapter_is_the_same_after_its_import(played: Session) -> None:

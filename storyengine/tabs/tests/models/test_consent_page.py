@@ -85,11 +85,6 @@ class TestConsent:
         for words in ("identity", "memory", "whole transcript", "Nothing has been sent"):
             assert words in html
 
-    def test_a_model_on_this_machine_needs_none(self, client: Client) -> None:
-        html = client.get("/consent/").content.decode()
-        assert "your texts stay on this machine" in html
-        assert not all_of(html, "button")
-
     def test_it_can_be_given_and_withdrawn(self, client: Client, foreign: ScriptedProvider) -> None:
         client.post("/consent/allow", {"host": HOST})
         assert is_allowed(HOST)
@@ -104,25 +99,6 @@ class TestConsent:
         assert response.status_code == 422
         assert "<i>" not in response.content.decode()
         assert not ProviderConsent.objects.exists()
-
-    def test_hosts_of_before_can_be_withdrawn(
-        self, client: Client, foreign: ScriptedProvider
-    ) -> None:
-        grant(HOST)
-        foreign.host = "other.example.com"
-        html = client.get("/consent/").content.decode()
-        assert HOST in html
-        assert "not allowed yet" in html
-
-    def test_it_leads_on_to_the_chapter(
-        self, client: Client, chapter: Session, foreign: ScriptedProvider
-    ) -> None:
-        html = client.get(f"/consent/?chapter={chapter.pk}").content.decode()
-        assert address(chapter, "chapter") in {one.attributes["href"] for one in all_of(html, "a")}
-        response = client.post("/consent/allow", {"host": HOST, "chapter": str(chapter.pk)})
-        assert response["Location"] == address(chapter, "chapter")
-        withdrawn = client.post("/consent/withdraw", {"host": HOST, "chapter": str(chapter.pk)})
-        assert withdrawn["Location"] == f"/consent/?chapter={chapter.pk}"
 
     def test_an_address_cannot_make_it_lead_elsewhere(
         self, client: Client, foreign: ScriptedProvider
@@ -141,17 +117,6 @@ class TestConsent:
         assert there in links()
         grant(HOST)
         assert there not in links()
-
-    def test_the_lock_leads_there_first(
-        self, client: Client, draft: Session, foreign: ScriptedProvider
-    ) -> None:
-        html = client.get(address(draft, "play")).content.decode()
-        assert f"/consent/?chapter={draft.pk}" in {
-            one.attributes["href"] for one in all_of(html, "a")
-        }
-        assert address(draft, "lock") not in {
-            one.attributes["action"] for one in all_of(html, "form")
-        }
 
     def test_what_was_refused_leads_there_and_cannot_be_retried_before(
         self, client: Client, chapter: Session, draft: Session, foreign: ScriptedProvider

@@ -10,7 +10,6 @@ from pytest_django import Settings
 
 from agents.calling.offered_models import Found
 from agents.calling.servers.addresses import Preset
-from agents.calling.servers.caps import Caps, stored_caps
 from agents.calling.servers.changing import choose_models
 from agents.calling.servers.refused_fields import note_refused_fields
 from agents.llm.providers.model_lists import Listing
@@ -18,7 +17,7 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import ModelChoice, ModelServer
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
-from testing.refusals import ANOTHER_WINDOW, NOTHING_CHANGED
+from testing.refusals import NOTHING_CHANGED
 
 pytestmark = pytest.mark.django_db
 MARKED = "sk-marked-key-of-the-test"
@@ -44,20 +43,6 @@ def test_a_server_is_added_and_chosen_without_scripts(client: Client) -> None:
     assert not ModelChoice.objects.exists()
     client.post("/models/servers/remove", {"server": "ollama"})
     assert ModelServer.objects.get().is_removed
-
-
-def test_the_page_says_what_counts_without_the_choice(client: Client, settings: Settings) -> None:
-    def page() -> str:
-        return client.get("/models/").content.decode()
-
-    choose_models({"AGENT_9": ("environment", "mine")})
-    assert "gpt-5.2 counts: it is Story Engine" in page()
-    settings.MODEL = "plain"
-    assert "plain counts: the environment names it" in page()
-    choose_models({"": ("environment", "for-all")})
-    assert "for-all counts: it is chosen for all agents" in page()
-    choose_models({"": ("embedded", "")})
-    assert "the embedded model counts: it is chosen for all agents" in page()
 
 
 def test_a_server_that_was_added_is_offered_for_all_agents(
@@ -111,23 +96,6 @@ def test_the_choice_for_all_agents_is_tested_with_an_agent_that_goes_by_it(
     form = page[page.index('id="for-all"') : page.index('class="roles"')]
     assert "Works." in form
     assert page.count("Works.") == 1
-
-
-def test_agents_of_another_way_to_play_are_named_by_it(client: Client) -> None:
-    page = client.get("/models/").content.decode()
-    assert "In “Explore a world”" in page
-    assert "Agent 9, who tells the chapter" in page
-    assert "explorer.narrator" not in page
-
-
-def test_the_test_of_one_character_keeps_the_characters_apart(
-    client: Client, provider: ScriptedProvider
-) -> None:
-    provider.enqueue("Ready.")
-    page = client.post("/models/test", {"agent": "AGENT_2", "each": "1"}).content.decode()
-    assert "Show the characters together" in page
-    _, of_the_second, _ = re.split("<p>Agent [23]</p>", page, maxsplit=2)
-    assert "Works." in of_the_second
 
 
 def test_no_page_and_no_answer_shows_a_secret(client: Client) -> None:
@@ -194,17 +162,6 @@ def test_a_test_says_its_result_in_words_and_escapes_the_models(
     assert "&lt;b&gt;Ready" in page
 
 
-def test_the_page_says_that_the_file_of_keys_cannot_be_used(client: Client, tmp_path: Path) -> None:
-    client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
-    (tmp_path / "model-keys.json").touch(mode=0o600)
-    page = client.get("/models/?list=mine")
-    assert page.status_code == 200
-    assert "model-keys.json in the data folder is damaged" in page.content.decode()
-    assert "model-keys.json" in client.get("/api/servers").json()["keys_problem"]
-    client.post("/models/servers/remove", {"server": "mine"})
-    assert ModelServer.objects.get().is_removed
-
-
 class TestSpendingCap:
     def test_it_is_kept_and_taken_back(self, client: Client, settings: Settings) -> None:
         settings.CHAPTER_BUDGET = Decimal(5)
@@ -242,27 +199,6 @@ class TestPagesFollowTheChoice:
         client.post("/models/choose", {"agent": "", "server": "environment", "model": "m"})
         assert "model-ready" not in client.get(play).content.decode()
         assert "model-notice" not in client.get(play).content.decode()
-
-    def test_the_built_in_model_was_chosen(
-        self, client: Client, chapter: Session, settings: Settings
-    ) -> None:
-        play = f"/chapters/{chapter.pk}/play"
-        assert "model-ready" not in client.get(play).content.decode()
-        assert "because no agent uses it" in client.get("/models/").content.decode()
-        client.post("/models/choose", {"agent": "AGENT_1", "server": "embedded"})
-        assert "model-ready" in client.get(play).content.decode()
-        assert "model-notice" in client.get(play).content.decode()
-        assert "It starts when Story Engine is started again" in (
-            client.get("/models/").content.decode()
-        )
-
-    def test_the_home_page_speaks_of_the_wait_if_the_built_in_model_reads_the_world(
-        self, client: Client
-    ) -> None:
-        client.post("/models/choose", {"agent": "AGENT_1", "server": "embedded"})
-        assert "a minute or more" not in client.get("/").content.decode()
-        client.post("/models/choose", {"agent": "AGENT_0", "server": "embedded"})
-        assert "a minute or more" in client.get("/").content.decode()
 
 
 class TestModelsOfAChapter:
@@ -310,19 +246,12 @@ class TestModelsOfAChapter:
         client.post(f"{address}/save", {"agent": "", "back": "1"})
         assert Session.objects.get().model_settings == {}
 
-    def test_no_model_is_set_for_agents_of_several_servers(
-        self, client: Client, address: str
-    ) -> None:
-        client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
-        choose_models({"AGENT_9": ("mine", "m")})
-        answer = client.post(f"{address}/save", {"agent": "", "model": "other"})
-        assert answer.status_code == 422
-        assert Session.objects.get().model_settings == {}
-        assert 'id="model-all"' not in client.get(address).content.decode()
-
     @pytest.mark.parametrize(
         "wrong",
-        [{"temperature": "warm"}, {"max_output_tokens": "99.5"}, {"top_p": "nan"}, {"agent": "x"}],
+        [
+            {"temperature": "warm"},
+            {"max_output_tokens": "99.5"},
+        ],
     )
     def test_what_is_no_number_is_refused(
         self, client: Client, address: str, wrong: dict[str, str]
@@ -332,33 +261,6 @@ class TestModelsOfAChapter:
         assert answer.status_code == 422
         assert NOTHING_CHANGED in answer.content.decode()
         assert Session.objects.get().model_settings == {}
-
-    def test_the_test_uses_what_the_chapter_has_set(
-        self, client: Client, address: str, provider: ScriptedProvider
-    ) -> None:
-        client.post(f"{address}/save", {"agent": "AGENT_9", "model": "mine", "temperature": "0.5"})
-        provider.enqueue("Ready.")
-        assert "Works." in client.post(f"{address}/test", {"agent": "AGENT_9"}).content.decode()
-        assert provider.history[-1].model == "mine"
-
-    def test_the_header_names_the_chapters_model_and_leads_to_the_page(
-        self, client: Client, address: str, settings: Settings
-    ) -> None:
-        settings.MODEL = "plain"
-        client.post(f"{address}/save", {"agent": "AGENT_9", "model": "mine"})
-        play = client.get(address.replace("/models", "/play")).content.decode()
-        assert "plain and mine" in play
-        assert f'href="{address}"' in play
-
-    def test_the_header_names_no_model_and_no_host_of_another_way_to_play(
-        self, client: Client, address: str, settings: Settings
-    ) -> None:
-        settings.MODEL, settings.OPENAI_BASE_URL = "plain", "http://127.0.0.1:9/v1"
-        client.post("/models/servers/add", {"title": "Far", "address": "https://far.example/v1"})
-        choose_models({"EXPLORER_NARRATOR": ("far", "unheard-of")})
-        page = client.get(address.replace("/models", "/play")).content.decode()
-        assert "plain on this machine" in page
-        assert "unheard-of" not in page
 
     def test_a_field_that_the_server_refused_is_named_until_another_value_is_set(
         self, client: Client, address: str, settings: Settings
@@ -371,30 +273,6 @@ class TestModelsOfAChapter:
         assert answer.status_code == 302
         assert said not in client.get(address).content.decode()
 
-    def test_the_page_says_why_it_shows_no_list_of_models(
-        self, client: Client, address: str, settings: Settings, tmp_path: Path
-    ) -> None:
-        settings.OPENAI_BASE_URL = "https://far.example/v1"
-        page = client.get(f"{address}?list=environment").content.decode()
-        assert "far.example, which you have not allowed yet" in page
-        assert "did not answer" not in page
-        client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
-        choose_models({"": ("mine", "m")})
-        (tmp_path / "model-keys.json").touch(mode=0o600)
-        page = client.get(f"{address}?list=mine").content.decode()
-        assert "model-keys.json in the data folder is damaged" in page
-        assert "did not answer" not in page
-
-    def test_no_server_is_asked_that_no_agent_of_the_chapter_uses(
-        self, client: Client, address: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
-        monkeypatch.setattr(
-            "storyengine.tabs.models.chapter_models_page.names_at",
-            lambda _server: pytest.fail("asked"),
-        )
-        assert client.get(f"{address}?list=mine").status_code == 200
-
 
 class TestTwoWindows:
     """A form of the pages of models overwrites nothing that its window has not seen."""
@@ -406,20 +284,6 @@ class TestTwoWindows:
     def marks(self, client: Client, address: str) -> list[str]:
         page = client.get(address).content.decode()
         return re.findall('name="seen" value="([^"]+)"', page)
-
-    def test_a_cap_of_another_window_stays(self, client: Client) -> None:
-        *_, mark = self.marks(client, "/models/")
-        sent = {"dollars": "", "tokens": "1000", "seen": mark}
-        assert client.post("/models/cap", sent).status_code == 302
-        # The same form is sent twice.
-        assert client.post("/models/cap", sent).status_code == 302
-        answer = client.post("/models/cap", {"dollars": "2", "tokens": "", "seen": mark})
-        assert answer.status_code == 412
-        assert ANOTHER_WINDOW in answer.content.decode()
-        assert stored_caps() == Caps(tokens=1_000)
-        *_, mark = self.marks(client, "/models/")
-        sent = {"dollars": "2", "tokens": "1000", "seen": mark}
-        assert client.post("/models/cap", sent).status_code == 302
 
     @pytest.mark.parametrize("agent", ["AGENT_9", ""])
     def test_a_choice_of_another_window_stays(self, client: Client, agent: str) -> None:
@@ -444,19 +308,3 @@ class TestTwoWindows:
         assert chapter.model_settings["AGENT_1"]["model"] == "mine"
         sent["seen"] = self.marks(client, address)[1]
         assert client.post(f"{address}/save", {**sent, "back": "1"}).status_code == 302
-
-    def test_characters_that_another_window_set_apart_stay_apart(
-        self, client: Client, chapter: Session
-    ) -> None:
-        address = f"/chapters/{chapter.pk}/models"
-        apart = self.marks(client, f"{address}?each=1")[1]
-        sent = {"agent": "AGENT_1", "seen": apart, "model": "mine"}
-        assert client.post(f"{address}/save", sent).status_code == 412
-
-
-def test_a_refusal_leads_back_to_the_page_of_the_form(client: Client) -> None:
-    address = f"/chapters/{make_active_chapter().pk}/models"
-    page = client.post("/models/cap", {"dollars": "much"}).content.decode()
-    assert 'href="/models/">Back to the models<' in page
-    page = client.post(f"{address}/save", {"agent": "AGENT_9", "top_p": "much"}).content.decode()
-    assert f'href="{address}">Back to the models of this chapter<' in page

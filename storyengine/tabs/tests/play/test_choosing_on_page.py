@@ -55,9 +55,6 @@ class TestHowAReplyEnded:
         html = get_page(client, chapter, "play")
         return [one.words for one in all_of(html, "p", id="reply-end")]
 
-    def test_a_whole_reply_has_no_notice(self, client: Client, chapter: Session) -> None:
-        assert self.told(client, chapter) == []
-
     def test_the_gm_is_told_as_whom_the_model_went_on(
         self, client: Client, chapter: Session
     ) -> None:
@@ -69,14 +66,6 @@ class TestHowAReplyEnded:
         [told] = self.told(client, chapter, was_cut=True)
         assert "reached the length limit and is not whole" in told
 
-    def test_the_notice_is_about_the_chosen_reply(
-        self, client: Client, chapter: Session, replies: list[Attempt]
-    ) -> None:
-        Attempt.objects.filter(pk=replies[0].pk).update(ended_before="Tom")
-        assert self.told(client, chapter) == []
-        choose(client, chapter, replies[0])
-        assert len(self.told(client, chapter)) == 1
-
 
 class TestChoice:
     @pytest.fixture
@@ -86,9 +75,6 @@ class TestChoice:
 
     def form(self, html: str) -> list[Element]:
         return all_of(html, "form", "choice")
-
-    def test_one_reply_is_no_choice(self, client: Client, chapter: Session) -> None:
-        assert not self.form(get_page(client, chapter, "play"))
 
     def test_the_chosen_reply_is_counted_and_shown_alone(
         self, client: Client, chapter: Session, replies: list[Attempt]
@@ -140,35 +126,6 @@ class TestChoice:
         assert said.words == "Reply 1 of 3. Agent Orange: reply 8"
         assert said.attributes["aria-live"] == "polite"
 
-    def test_a_plain_form_returns_to_the_tab(
-        self, client: Client, chapter: Session, replies: list[Attempt]
-    ) -> None:
-        response = choose(client, chapter, replies[0])
-        assert (response.status_code, response["Location"]) == (302, address(chapter, "play"))
-        assert chosen_of(chapter) == replies[0]
-
-    def test_the_panel_follows(self, htmx: Client, chapter: Session) -> None:
-        first = chosen_of(chapter)
-        Session.objects.filter(pk=chapter.pk).update(next_agent_slot=3)
-        other = add_reply(chapter, 8, "again", is_chosen=False)
-        Attempt.objects.filter(pk=other.pk).update(actor=3)
-        panels = []
-        for attempt in (other, first):
-            html = choose(htmx, chapter, attempt).content.decode()
-            slots = all_of(html, "input", name="agent_slot")
-            panels += [one.attributes["value"] for one in slots if "checked" in one.attributes]
-        assert panels == ["1", "3"]
-
-    def test_it_can_be_chosen_beside_a_broken_reply_which_is_set_aside(
-        self, htmx: Client, chapter: Session, replies: list[Attempt]
-    ) -> None:
-        broken = add_attempt(chapter, status=Attempt.Status.FAILED, error="The line dropped.")
-        assert "Reply 2 of 3" in self.form(get_page(htmx, chapter, "play"))[0].words
-        html = choose(htmx, chapter, replies[0]).content.decode()
-        assert not all_of(html, "article", id="broken")
-        broken.refresh_from_db()
-        assert broken.status == Attempt.Status.SET_ASIDE
-
 
 class TestRefusals:
     def refused(self, client: Client, chapter: Session, *sent: Any, **more: Any) -> int:
@@ -186,23 +143,6 @@ class TestRefusals:
         assert not all_of(html, "form", "choice")
         assert "Agent Orange: again" in entries(html)
 
-    def test_while_a_reply_is_being_written(
-        self, htmx: Client, chapter: Session, replies: list[Attempt]
-    ) -> None:
-        running = add_attempt(chapter)
-        Session.objects.filter(pk=chapter.pk).update(turn_in_flight=running.pk)
-        assert self.refused(htmx, chapter, replies[0]) == 409
-        [form] = all_of(get_page(htmx, chapter, "play"), "form", "choice")
-        assert form.words == "Reply 2 of 3"
-
-    def test_in_an_ended_chapter(
-        self, htmx: Client, chapter: Session, replies: list[Attempt]
-    ) -> None:
-        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
-        assert self.refused(htmx, chapter, replies[0]) == 409
-        [form] = all_of(get_page(htmx, chapter, "play"), "form", "choice")
-        assert form.words == "Reply 2 of 3"
-
     @pytest.mark.parametrize(
         ("sent", "status"), [("", 422), ("x", 422), ("\x00", 422), (str(uuid.UUID(int=4)), 404)]
     )
@@ -210,18 +150,6 @@ class TestRefusals:
         self, htmx: Client, chapter: Session, sent: str, status: int
     ) -> None:
         assert self.refused(htmx, chapter, sent) == status
-
-    def test_a_reply_that_was_not_finished(self, htmx: Client, chapter: Session) -> None:
-        turn = chapter.turns.get(number=8)
-        fields: dict[str, Any] = {"kind": Attempt.Kind.REROLL, "turn": turn}
-        broken = add_attempt(chapter, status=Attempt.Status.STOPPED, **fields)
-        assert self.refused(htmx, chapter, broken) == 404
-
-    @pytest.mark.parametrize("number", [7, 9])
-    def test_under_another_number(
-        self, htmx: Client, chapter: Session, replies: list[Attempt], number: int
-    ) -> None:
-        assert self.refused(htmx, chapter, replies[0], number=number) == 404
 
     def test_a_plain_form_gets_a_page_without_the_ids_that_it_sent(
         self, client: Client, chapter: Session, replies: list[Attempt]
@@ -241,12 +169,6 @@ class TestMemory:
         add_delta(chapter, 8, 8, turn_delta(8, 8))
         Session.objects.filter(pk=chapter.pk).update(last_summarized_prompt_index=8)
         return chapter
-
-    def test_a_reply_that_memory_covers_can_be_written_again(
-        self, client: Client, covered: Session
-    ) -> None:
-        html = get_page(client, covered, "play")
-        assert all_of(html, "form", action=address(covered, "reroll"))
 
     def test_the_dashed_line_follows_the_choice_there_and_back(
         self, htmx: Client, covered: Session
@@ -324,13 +246,6 @@ class TestAllReplies:
         Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
         assert not buttons()
 
-    def test_those_of_earlier_prompts_are_shown_too(self, htmx: Client, chapter: Session) -> None:
-        add_reply(chapter, 3, "another third")
-        html = show_all(htmx, chapter).content.decode()
-        at = entries(html).index("Agent Yellow: another third")
-        assert entries(html)[at - 1 : at + 2 : 2] == ["Agent Yellow: reply 3", "4) beat 4"]
-        assert not_chosen(html) == ["Agent Yellow: reply 3"]
-
     def test_words_that_differ_are_shown_with_their_reply(
         self, htmx: Client, chapter: Session
     ) -> None:
@@ -348,30 +263,3 @@ class TestAllReplies:
         assert not_chosen(html) == ["8) The ice holds.", "Agent Orange: I walk."]
         # A link to prompt 8 leads to the words of its chosen attempt.
         assert by_id(html, "prompt-8").text == "8) beat 8"
-
-    def test_hostile_text_is_only_text(self, htmx: Client, chapter: Session) -> None:
-        hostile = "<img src=x onerror=alert(2)></p></div>"
-        add_reply(chapter, 8, hostile, is_chosen=False)
-        html = show_all(htmx, chapter).content.decode()
-        assert "<img src=x" not in html
-        assert not_chosen(html) == [f"Agent Orange: {hostile}"]
-
-    def test_neither_downloads_nor_the_size_count_them(
-        self, htmx: Client, chapter: Session, replies: list[Attempt]
-    ) -> None:
-        def told() -> list[str]:
-            [size] = all_of(get_page(htmx, chapter, "play"), "p", "fraction")
-            names = ("download-transcript", "download-everything")
-            texts = [htmx.get(address(chapter, name)).content.decode() for name in names]
-            return [size.words, *texts]
-
-        before = told()
-        show_all(htmx, chapter)
-        assert told() == before
-        assert not any("and again" in one for one in before)
-
-    def test_a_plain_form_returns_to_the_tab(self, client: Client, chapter: Session) -> None:
-        response = show_all(client, chapter)
-        assert (response.status_code, response["Location"]) == (302, address(chapter, "play"))
-        chapter.refresh_from_db()
-        assert chapter.shows_all_replies

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from storyengine.tabs.tests.in_browser import FAST, expect_turn, open_chapter, open_play
+from storyengine.tabs.tests.in_browser import FAST, expect_turn, open_play
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import page as page
@@ -94,21 +94,3 @@ class TestSecondWindow:
         expect(second.locator("#transcript")).to_contain_text(reply)
         expect(second.locator("#prompt-text")).to_have_value("Words that are not sent yet.")
         expect(second.locator("#meter")).to_contain_text("1 prompt")
-
-    def test_tab_3_shows_that_the_chapter_was_played_and_ended_elsewhere(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        open_chapter(page, chapter)
-        chapter.prompt(1, "The stairs are wet.")
-        chapter.end(seconds=30)
-        expect(page.get_by_role("button", name="Build Narrative")).to_be_enabled()
-        expect(page.get_by_role("heading", name="Prompt 1")).to_be_visible()
-
-    def test_an_ended_chapter_that_is_reopened_elsewhere_can_be_played_on(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        chapter.prompt(1, "The stairs are wet.")
-        chapter.end(seconds=30)
-        open_play(page, chapter)
-        page.request.post(f"/api/session/{chapter.session_id}/reopen")
-        expect(page.locator("#prompt-text")).to_be_visible()

@@ -8,7 +8,7 @@ from agents.flows.telling.ending import request_end
 from agents.llm.providers.failures.call_errors import ProviderBusy
 from agents.llm.providers.scripted import ScriptedProvider
 from sessions.models import Attempt, Session, State
-from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter
+from sessions.tests.factories import add_attempt
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, get_page, read
 
@@ -38,19 +38,6 @@ class TestFailedEnd:
         assert "The chapter is ending" in get_page(htmx, unended, "play")
         run_jobs()
         assert "This chapter is ended." in get_page(htmx, unended, "play")
-
-    def test_tab_3_says_so_too(self, client: Client, unended: Session) -> None:
-        html = get_page(client, unended, "draft")
-        [banner] = all_of(html, "div", "message-error")
-        told = "The chapter could not be ended. Too busy. Play can go on; nothing is lost."
-        assert banner.words == f"{told} Retry on Tab 2"
-
-    def test_whoever_plays_on_is_not_reminded(self, htmx: Client, unended: Session) -> None:
-        unended.refresh_from_db()
-        add_prompts(unended, 1)
-        for tab in ("play", "draft"):
-            assert not all_of(get_page(htmx, unended, tab), "div", "message-error")
-        assert htmx.post(address(unended, "retry-memory")).status_code == 409
 
 
 class TestUnfinished:
@@ -85,23 +72,6 @@ class TestUnfinished:
             * 2
         )
 
-    def test_the_question_says_what_becomes_of_a_reroll(
-        self, client: Client, chapter: Session, broken_reroll: Attempt
-    ) -> None:
-        assert (
-            self.asked(client, chapter)
-            == [
-                "The other reply to prompt 8, which was not finished, is no part of the chapter; "
-                "the earlier reply stands."
-            ]
-            * 2
-        )
-
-    def test_without_one_the_question_says_nothing_of_it(
-        self, client: Client, chapter: Session
-    ) -> None:
-        assert self.asked(client, chapter) == ["", ""]
-
     def test_the_dialog_hears_of_it_with_each_change_of_the_page(
         self, htmx: Client, chapter: Session, broken: Attempt
     ) -> None:
@@ -109,28 +79,6 @@ class TestUnfinished:
         assert by_id(html, "end-unfinished").words.startswith("Your prompt to Agent Orange")
         html = htmx.post(address(chapter, "set-aside")).content.decode()
         assert "hidden" in by_id(html, "end-unfinished").attributes
-
-    def test_an_ended_chapter_does_not_say_that_it_may_go_on(
-        self, client: Client, chapter: Session, broken: Attempt
-    ) -> None:
-        assert "The story has not moved on, and your words" in get_page(client, chapter, "play")
-        Session.objects.filter(pk=chapter.pk).update(is_ending=True)
-        ending = by_id(get_page(client, chapter, "play"), "broken").words
-        Session.objects.filter(pk=chapter.pk).update(is_ending=False, state=State.ENDED)
-        ended = by_id(get_page(client, chapter, "play"), "broken").words
-        for words in (ending, ended):
-            assert "has not moved on" not in words
-            assert "so it is no part of the story." in words
-        assert "Its words are kept; reopen the chapter to retry it." in ended
-        assert "Retry" not in ended
-
-    def test_reopened_it_can_be_retried_as_the_question_said(
-        self, htmx: Client, chapter: Session, broken: Attempt, run_jobs: Callable[[], int]
-    ) -> None:
-        htmx.post(address(chapter, "end"))
-        run_jobs()
-        htmx.post(address(chapter, "reopen"))
-        assert "Retry" in by_id(get_page(htmx, chapter, "play"), "broken").words
 
 
 class TestEnd:
@@ -145,12 +93,6 @@ class TestEnd:
         assert all_of(question, "a", "button", href=address(chapter, "play"))
         chapter.refresh_from_db()
         assert chapter.is_playable
-
-    def test_a_chapter_that_is_not_in_play_is_not_asked_about(
-        self, client: Client, draft: Session
-    ) -> None:
-        response = client.get(address(draft, "confirm-end"))
-        assert response["Location"] == address(draft, "play")
 
     def test_it_asks_first(self, client: Client, chapter: Session) -> None:
         html = get_page(client, chapter, "play")
@@ -168,11 +110,6 @@ class TestEnd:
         assert "The chapter is ending" in html
         assert not all_of(html, "textarea")
         assert "hx-get" in by_id(html, "play-poll").attributes
-
-    def test_without_prompts_it_is_refused(self, htmx: Client) -> None:
-        response = htmx.post(address(make_active_chapter(), "end"))
-        assert response.status_code == 409
-        assert "no prompts" in response.content.decode()
 
     def test_an_ended_chapter_can_be_reopened(self, htmx: Client, chapter: Session) -> None:
         Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)

@@ -12,13 +12,10 @@ from agents.tests.recorded_calls import add_call
 from sessions.chapter.chapters import delete_chapter
 from sessions.chapter.stories import hide_chapter
 from sessions.models import Session, State
-from sessions.play.acts import act
-from sessions.play.played_world import NewChange
-from sessions.tests.factories import add_prompts, add_reply
+from sessions.tests.factories import add_prompts
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
-from testing.refusals import NOT_BEGUN
 
 pytestmark = pytest.mark.django_db
 
@@ -47,18 +44,6 @@ class TestLink:
         said = "Begin another story from here, after prompt 7"
         assert links[6].attributes["aria-label"] == said
 
-    def test_where_all_replies_are_shown_a_turn_has_one_all_the_same(
-        self, client: Client, chapter: Session
-    ) -> None:
-        add_reply(chapter, 8, "Or so.")
-        Session.objects.filter(pk=chapter.pk).update(shows_all_replies=True)
-        html = get_page(client, chapter, "play")
-        assert len(all_of(html, "div", "not-chosen")) == 1
-        links = links_to_fork(html)
-        assert len(links) == 8
-        [turn] = [one for one in links[-1].parents if one.tag == "article"]
-        assert "Or so." in turn.text
-
     def test_it_leads_to_a_page_from_a_chapter_that_has_ended(
         self, client: Client, chapter: Session
     ) -> None:
@@ -82,45 +67,6 @@ class TestQuestion:
         assert "7 later prompts" in early
         assert "later" not in by_id(ask(client, chapter, 8).content.decode(), "main").words
 
-    def test_it_says_what_a_ruling_is(self, client: Client, chapter: Session) -> None:
-        words = by_id(ask(client, chapter, 7).content.decode(), "main").words
-        assert (
-            "your rulings by then: what you have corrected in memory, and how you have answered "
-            "its questions."
-        ) in words
-
-    def test_it_says_that_an_act_counts_and_closes_the_turn(
-        self, client: Client, chapter: Session
-    ) -> None:
-        act(chapter.pk, lambda _chapter: [NewChange("took", {"what": "rope"})])
-        words = by_id(ask(client, chapter, 8).content.decode(), "main").words
-        assert "You have acted in the world after prompt 8. That counts in the fork, too" in words
-        assert "acted" not in by_id(ask(client, chapter, 7).content.decode(), "main").words
-
-    def test_looking_at_it_changes_nothing(self, client: Client, chapter: Session) -> None:
-        ask(client, chapter, 7)
-        assert Session.everything.count() == 1
-
-    def test_each_form_has_a_key_of_its_own(self, client: Client, chapter: Session) -> None:
-        keys = {
-            all_of(ask(client, chapter, 7).content.decode(), "input", name="submission_key")[
-                0
-            ].attributes["value"]
-            for _ in range(2)
-        }
-        assert len(keys) == 2
-
-    @pytest.mark.parametrize("number", [0, 9, 10**20])
-    def test_a_prompt_that_is_not_there(
-        self, client: Client, chapter: Session, number: int
-    ) -> None:
-        assert ask(client, chapter, number).status_code == 404
-
-    def test_before_the_chapter_has_begun(self, client: Client, draft: Session) -> None:
-        response = ask(client, draft, 1)
-        assert response.status_code == 409
-        assert NOT_BEGUN in response.content.decode()
-
 
 class TestFork:
     def test_the_new_chapter_opens(self, client: Client, chapter: Session) -> None:
@@ -131,27 +77,10 @@ class TestFork:
         assert "reply 3" in page
         assert "reply 4" not in page
 
-    def test_htmx_is_led_there_too(self, htmx: Client, chapter: Session) -> None:
-        response = send(htmx, chapter, 3)
-        fork = Session.objects.exclude(pk=chapter.pk).get()
-        assert response["HX-Redirect"] == address(fork, "play")
-
     def test_the_same_form_twice_leads_to_the_same(self, client: Client, chapter: Session) -> None:
         places = {send(client, chapter, 3)["Location"] for _ in range(2)}
         assert len(places) == 1
         assert Session.objects.count() == 2
-
-    @pytest.mark.parametrize("number", ["", "x", "-1", "9" * 30])
-    def test_what_is_no_number_is_refused(
-        self, client: Client, chapter: Session, number: str
-    ) -> None:
-        response = client.post(address(chapter, "fork"), {"number": number})
-        assert response.status_code == 422
-        assert Session.everything.count() == 1
-
-    def test_another_sites_form_is_refused(self, chapter: Session) -> None:
-        assert send(Client(enforce_csrf_checks=True), chapter, 3).status_code == 403
-        assert Session.everything.count() == 1
 
     def test_while_it_is_being_stored_the_form_is_told_to_wait(
         self, client: Client, chapter: Session
@@ -194,13 +123,6 @@ class TestOrigin:
         said = [one.words for one in all_of(html, "p") if one.words.startswith("Fork of")]
         assert said == ["Fork of “The <b>Lamp</b>” at prompt 3"]
         assert not all_of(html, "a", href=address(chapter, "chapter"))
-
-    def test_whoever_resets_it_is_told_that_its_forks_stay(
-        self, client: Client, chapter: Session
-    ) -> None:
-        assert "Its forks stay as they are." not in self.html_of(client, chapter, "world")
-        fork_chapter(chapter.pk, 3)
-        assert "Its forks stay as they are." in self.html_of(client, chapter, "world")
 
     def html_of(self, client: Client, chapter: Session, name: str) -> str:
         if name == "library":
@@ -260,13 +182,3 @@ class TestSpending:
         # The calls themselves are counted in the origin.
         figures = ["about 12,020", "0", "about 355", "$0.01"]
         assert cells[:8] == cells[8:] == [*figures, *["\N{EN DASH}"] * 4]
-
-    def test_a_chapter_that_is_no_fork_says_nothing_of_it(
-        self, client: Client, chapter: Session, fork: Session
-    ) -> None:
-        assert "Before the fork" not in get_page(client, chapter, "usage")
-
-    def test_the_api_tells_it_apart(self, client: Client, fork: Session) -> None:
-        listed = client.get(f"/api/session/{fork.pk}/calls").json()
-        assert listed["usage"]["input_tokens"] == 0
-        assert listed["inherited_usage"]["input_tokens"] == 12_000

@@ -41,21 +41,3 @@ def test_a_prompt_is_forked_by_the_keys_alone(page: Page, chapter: ChapterClient
     origin.get_by_role("link").click()
     expect(transcript).to_contain_text("3) Sit down.")
     expect(transcript).not_to_contain_text("Leave.")
-
-
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_link_and_the_origin_fit_into_the_window(
-    page: Page, chapter: ChapterClient, width: int
-) -> None:
-    chapter.prompt(1, "Knock.")
-    page.set_viewport_size({"width": width, "height": 700})
-    page.request.patch(
-        f"/api/session/{chapter.session_id}", data={"title": "An endless title " * 7}
-    )
-    answer = page.request.post(f"/api/session/{chapter.session_id}/fork", data={"number": 1})
-    fork = answer.json()["session_id"]
-    for address in ("play", "fork/1", "usage", "world"):
-        page.goto(f"/chapters/{fork}/{address}")
-        expect(page.locator(".header-origin")).to_be_visible()
-        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert wide <= 0, address

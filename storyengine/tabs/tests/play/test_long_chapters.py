@@ -7,18 +7,15 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
-from django.urls import reverse
 from django.utils import timezone
 
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
-from sessions.models import Attempt, Session, State
+from sessions.models import Session
 from sessions.tests.factories import (
-    add_attempt,
     add_prompts,
     add_turn,
     make_active_chapter,
-    make_cast,
     make_chapter,
 )
 from storyengine.tabs.chapter.chapter_page import BLOCKS_SHOWN
@@ -69,11 +66,6 @@ class TestLibrary:
             f"Chapter {STORIES_A_PAGE}."
         ]
 
-    def test_a_page_that_is_not_there_is_the_last(self, client: Client) -> None:
-        make_chapter(title="The Dark Lamp")
-        for page in ("99", "0", "x" * 5_000):
-            assert "The Dark Lamp" in client.get("/", {"page": page}).content.decode()
-
 
 class TestTranscript:
     @pytest.fixture
@@ -107,21 +99,6 @@ class TestTranscript:
     ) -> None:
         html = client.get(address(long, "transcript"), {"prompt": str(prompt)}).content.decode()
         assert by_id(html, f"prompt-{prompt}").words.startswith(f"{prompt})")
-
-    @pytest.mark.parametrize("prompt", ["0", "999999", "²", "-1", "9" * 5_000])
-    def test_a_prompt_that_is_not_there_is_the_first_page(
-        self, client: Client, long: Session, prompt: str
-    ) -> None:
-        html = client.get(address(long, "transcript"), {"prompt": prompt}).content.decode()
-        assert by_id(html, "prompt-1").words.startswith("1)")
-
-    def test_what_was_set_aside_stands_at_the_end(self, client: Client, long: Session) -> None:
-        add_attempt(long, status=Attempt.Status.SET_ASIDE)
-        pages = [
-            client.get(address(long, "transcript"), {"page": page}).content.decode()
-            for page in ("1", "2")
-        ]
-        assert ["The ice cracks." in html for html in pages] == [False, True]
 
 
 class TestMemory:
@@ -170,12 +147,6 @@ class TestMemory:
         assert numbers_shown(html)[-1] == str(count)
         assert numbers_shown(poll_after_news(htmx, long, html))[-1] == str(count + 1)
 
-    def test_a_now_view_that_shows_all_stays_so(self, htmx: Client, long: Session) -> None:
-        html = htmx.get(address(long, "draft"), {"show": "now", "all": "1"}).content.decode()
-        for _ in range(2):
-            html = poll_after_news(htmx, long, html)
-            assert ">truth 0<" in html
-
     def test_a_link_keeps_what_else_is_looked_at(self, client: Client, long: Session) -> None:
         for _ in range(2):
             long.narrative_drafts.create(
@@ -191,33 +162,6 @@ class TestMemory:
             named = dict(parse_qsl(urlsplit(href(html, words)).query))
             expected = looked_at | changed
             assert named == {name: value for name, value in expected.items() if value}
-
-    def test_a_build_leaves_what_is_read_of_memory(self, htmx: Client, long: Session) -> None:
-        Session.objects.filter(pk=long.pk).update(state=State.ENDED)
-        looked_at = {"until": str(BLOCKS_SHOWN), "all": "1"}
-        html = htmx.get(address(long, "draft"), looked_at).content.decode()
-        before = numbers_shown(html)
-        for name in ("build", "cancel"):
-            [form] = all_of(html, "form", action=address(long, name))
-            fields = {
-                one.attributes["name"]: one.attributes["value"]
-                for one in all_of(html, "input")
-                if form in one.parents
-            }
-            html = htmx.post(form.attributes["action"], fields).content.decode()
-            assert numbers_shown(html) == before
-            assert ">truth 0<" in html
-
-    def test_the_links_to_other_pieces_do_not_scroll_with_the_blocks(
-        self, client: Client, long: Session
-    ) -> None:
-        html = client.get(address(long, "draft"), {"until": 2 * BLOCKS_SHOWN}).content.decode()
-        links = [
-            one for one in all_of(html, "a") if one.words in ("Earlier memory", "Later memory")
-        ]
-        assert len(links) == 2
-        blocks = by_id(html, "memory-blocks")
-        assert not any(blocks in one.parents for one in links)
 
     def test_the_now_view_says_what_it_leaves_out(
         self, client: Client, long: Session, monkeypatch: pytest.MonkeyPatch
@@ -237,22 +181,3 @@ class TestMemory:
         html = client.get(address(long, "draft") + href(html, "show all")).content.decode()
         assert "checked" in by_id(html, "memory-shows-now").attributes
         assert all(f">truth {number}<" in html for number in range(count))
-
-    def test_the_now_view_follows_memory_and_names(self, client: Client, long: Session) -> None:
-        def words() -> str:
-            return by_id(client.get(address(long, "draft")).content.decode(), "memory-now").words
-
-        assert words() == words()
-        last = long.prompt_index
-        moved = [{"key": "Mara's location", "before": "", "after": "the ice"}]
-        add_delta(long, last + 1, last + 7, turn_delta(last + 1, last + 7, state_changes=moved))
-        assert "Mara's location: the ice" in words()
-        make_cast(long, name={"1": "Mara"})
-        assert "Mara: the ice" in words()
-
-
-def test_the_estimate_is_a_page_of_its_own_too(client: Client, chapter: Session) -> None:
-    Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
-    answer = client.get(reverse("pages:build-estimate", args=[chapter.pk]))
-    assert answer.status_code == 200
-    assert "tokens" in answer.content.decode()

@@ -14,7 +14,6 @@ from storyengine.tabs.tests.in_browser import (
     expect_turn,
     let_reply_end,
     open_play,
-    open_world,
 )
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
@@ -33,12 +32,6 @@ PROMPTS = "**/play/prompt"
 # nothing else before this frame.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
 
-SCROLL_UP_AS_WORDS_COME = """() => {
-  const transcript = document.getElementById("transcript");
-  transcript.scrollTop = 40;
-  transcript.append("And then");
-}"""
-
 # The script waits for two frames, because the page's observers run only after the first frame's
 # callbacks.
 NEXT_FRAME = """() => new Promise(resolve => {
@@ -47,15 +40,6 @@ NEXT_FRAME = """() => new Promise(resolve => {
 
 SHOW_NOTICE = """element => {
   element.innerHTML = '<p class="quiet">A notice.</p>';
-}"""
-
-DIRECTION = "element => getComputedStyle(element).direction"
-
-NUMBER_IS_AT_THE_RIGHT = """prompt => {
-  const words = document.createRange();
-  words.selectNodeContents(prompt.lastChild);
-  const number = prompt.querySelector("b").getBoundingClientRect();
-  return number.right > words.getBoundingClientRect().right;
 }"""
 
 HAS_SIZE = "([width, height]) => innerWidth === width && innerHeight === height"
@@ -93,20 +77,6 @@ class TestPrompt:
         expect_turn(page, 1, "One.\nTwo.")
         expect(box).to_have_value("")
         expect(box).to_be_focused()
-
-    def test_a_prompt_is_read_in_the_direction_of_its_words(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        open_play(page, chapter)
-        box = page.locator("#prompt-text")
-        box.fill("عاصفة على الرصيف! 12 دينارًا.")
-        assert box.evaluate(DIRECTION) == "rtl"
-        box.press("Enter")
-        expect_turn(page, 1, "عاصفة على الرصيف! 12 دينارًا.")
-        prompt, reply = page.locator(".entry.prompt"), page.locator(".entry:not(.prompt)")
-        assert prompt.evaluate(DIRECTION) == "rtl"
-        assert prompt.evaluate(NUMBER_IS_AT_THE_RIGHT)
-        assert reply.evaluate(DIRECTION) == "ltr"
 
     def test_a_prompt_that_is_too_long_stays_in_the_box_and_is_not_sent(
         self, page: Page, chapter: ChapterClient
@@ -165,34 +135,6 @@ class TestPrompt:
         expect(box).to_have_value("A beat that fails.\n\nTyped since.")
         expect(page.locator("#panel-1")).to_be_checked()
 
-    def test_so_can_those_of_a_prompt_that_was_set_aside(
-        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
-    ) -> None:
-        box = send_slowly(page, program, chapter)
-        page.get_by_role("button", name="Stop").click()
-        page.get_by_role("button", name="Go on without it").click()
-        expect(page.locator("#broken")).to_have_count(0)
-        expect(page.locator("#announcement")).to_have_text(
-            "The story goes on without it. Your words are kept."
-        )
-        page.locator("#panel-3").check()
-        page.get_by_role("link", name="Put the words back").click()
-        expect(box).to_have_value("Slowly.")
-        expect(box).to_be_focused()
-        expect(page.locator("#panel-1")).to_be_checked()
-
-    def test_a_panel_chosen_while_a_reply_is_written_stays_chosen(
-        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
-    ) -> None:
-        send_slowly(page, program, chapter)
-        expect(page.locator("#panel-2")).to_be_checked()
-        page.locator("#panel-3").check()
-        let_reply_end(page, program)
-        expect(page.locator("#panel-3")).to_be_checked()
-        expect(page.locator("#prompt-text")).to_have_attribute(
-            "placeholder", f"What happens in front of {name_of(page, 3)}?"
-        )
-
     def test_enter_while_a_reply_is_written_says_that_the_words_wait(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
@@ -225,15 +167,6 @@ class TestPrompt:
         expect(page.locator("#broken")).to_have_count(0)
         expect(page.locator("#panel-2")).to_be_checked()
 
-    def test_a_reply_that_is_stopped_brings_back_whom_it_was_asked_of(
-        self, page: Page, program: ScriptedProgram, chapter: ChapterClient
-    ) -> None:
-        send_slowly(page, program, chapter)
-        expect(page.locator("#panel-2")).to_be_checked()
-        page.get_by_role("button", name="Stop").click()
-        expect(page.locator("#broken")).to_be_visible()
-        expect(page.locator("#panel-1")).to_be_checked()
-
     @pytest.mark.parametrize("way_out", ["Keep this text", "Retry"])
     def test_words_typed_under_a_broken_reply_do_not_hold_up_the_rotation(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient, way_out: str
@@ -250,25 +183,6 @@ class TestPrompt:
         page.reload()
         expect(page.locator("#panel-2")).to_be_checked()
         expect(box).to_have_value("For whoever comes next.")
-
-    def test_a_look_at_the_prompt_opens_beside_it_and_leaves_the_words_to_be_sent(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        open_play(page, chapter)
-        box = page.locator("#prompt-text")
-        box.fill("The door opens.")
-        with page.context.expect_page() as opened:
-            # A script clicks the button. Some browsers do not give a clicked button the focus, and
-            # a script's click does not either.
-            page.get_by_role("button", name="What they will know").evaluate("one => one.click()")
-        sent = opened.value.locator(".as-sent", has_text="The door opens.")
-        expect(sent).to_have_count(1)
-        expect(opened.value.get_by_role("link", name="Back to play")).to_be_visible()
-        opened.value.close()
-        expect(box).to_have_value("The door opens.")
-        box.press("Enter")
-        expect_turn(page, 1, "The door opens.")
-        expect(box).to_have_value("")
 
 
 class TestUnsentWords:
@@ -310,29 +224,6 @@ class TestUnsentWords:
         expect(box).to_have_value("And then")
 
 
-class TestExample:
-    def test_its_first_beat_is_one_press_away(self, page: Page, draft: ChapterClient) -> None:
-        open_world(page, draft)
-        page.get_by_role("button", name="Fill in the example").click()
-        # Wait until the page has the texts of the example.
-        expect(page.locator("#world-text")).not_to_have_value("")
-        page.get_by_role("link", name="Start chapter").click()
-        page.get_by_role("button", name="Lock and play").click()
-        suggestion = page.locator("#suggested-words").inner_text()
-        # After the lock the browser loads another page. Wait until the scripts of this page are
-        # loaded.
-        page.wait_for_load_state()
-        page.get_by_role("button", name="Put this into the prompt box").focus()
-        page.keyboard.press("Enter")
-        box = page.locator("#prompt-text")
-        expect(box).to_have_value(suggestion)
-        expect(box).to_be_focused()
-        page.keyboard.press("Enter")
-        expect_turn(page, 1, suggestion)
-        expect(page.locator("#suggested-words")).to_have_count(0)
-        expect(box).to_have_value("")
-
-
 class TestTranscript:
     def test_a_copy_is_the_plain_text_of_the_download(
         self, page: Page, chapter: ChapterClient
@@ -370,17 +261,6 @@ class TestTranscript:
         let_reply_end(page, program)
         assert distance_from_top(page) == 40
 
-    def test_nor_one_who_leaves_the_end_as_words_come(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        for number in range(1, 4):
-            chapter.prompt(1, f"Beat {number}. " + "The tide turns. " * 60)
-        open_play(page, chapter)
-        assert distance_from_end(page) < 5
-        page.evaluate(SCROLL_UP_AS_WORDS_COME)
-        page.evaluate(NEXT_FRAME)
-        assert distance_from_top(page) == 40
-
     def test_a_window_that_changes_leaves_the_reader_at_the_end(
         self, page: Page, chapter: ChapterClient
     ) -> None:
@@ -411,29 +291,6 @@ class TestPlayArea:
         expect(page.get_by_text("A notice.")).to_be_visible()
         expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
         page.wait_for_function(IS_AS_HIGH, arg=height)
-
-    def test_in_a_window_that_is_too_small_the_page_scrolls(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        chapter.prompt(1, "Beat. " + "The tide turns. " * 200)
-        page.set_viewport_size({"width": 390, "height": 400})
-        open_play(page, chapter)
-        page.wait_for_function("document.getElementById('transcript').clientHeight >= 144")
-        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-        expect(page.locator("#prompt-text")).to_be_in_viewport(ratio=1)
-        expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
-
-    def test_panels_that_do_not_fit_fade_where_there_are_more(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        page.set_viewport_size({"width": 390, "height": 844})
-        open_play(page, chapter)
-        row = page.locator("#prompt-panels")
-        expect(row).to_have_css("--fade-start", "0px")
-        expect(row).to_have_css("--fade-end", "40px")
-        page.locator("#panel-7").check()
-        expect(row).to_have_css("--fade-start", "40px")
-        expect(row).to_have_css("--fade-end", "0px")
 
     def test_the_panel_that_comes_next_is_in_view_on_a_phone_from_the_first_moment(
         self, page: Page, chapter: ChapterClient
@@ -502,10 +359,6 @@ def send_in_vain(page: Page, words: str) -> Locator:
 def lose_the_answer(route: Route) -> None:
     route.fetch()
     route.abort()
-
-
-def name_of(page: Page, slot: int) -> str:
-    return page.locator(f"#panel-{slot}").get_attribute("data-name") or ""
 
 
 def distance_from_top(page: Page) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from sessions.models import Attempt, Session, State
+from sessions.models import Attempt, Session
 from sessions.tests.factories import add_attempt, add_prompts
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
@@ -44,13 +44,6 @@ class TestNotice:
             response = htmx.get(kept.attributes["href"])
             assert by_id(response.content.decode(), "set-aside").words
 
-    def test_where_nothing_had_been_written_it_speaks_of_the_words_alone(
-        self, htmx: Client, chapter: Session
-    ) -> None:
-        break_prompt(chapter)
-        [notice] = notices(set_aside(htmx, chapter))
-        assert "Its words are kept" in notice.words
-
     def test_those_who_cannot_see_it_hear_of_it(self, htmx: Client, chapter: Session) -> None:
         break_prompt(chapter)
         said = by_id(set_aside(htmx, chapter), "announcement").words
@@ -76,13 +69,6 @@ class TestNotice:
         assert notice.words.startswith("Your prompt to Agent Orange got no whole reply")
         chapter.attempts.filter(submission_key="next").delete()
         add_prompts(chapter, 1)
-        assert not notices(get_page(client, chapter, "play"))
-
-    def test_an_ended_chapter_takes_no_words_and_offers_none(
-        self, client: Client, chapter: Session
-    ) -> None:
-        break_prompt(chapter, status=Attempt.Status.SET_ASIDE)
-        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
         assert not notices(get_page(client, chapter, "play"))
 
 
@@ -115,31 +101,3 @@ class TestWords:
         assert [one.text for one in kept] == ["\nThe ice cracks."]
         slots = [one for one in all_of(html, "input", name="witnesses") if notice in one.parents]
         assert [one.attributes["value"] for one in slots] == ["2"]
-
-
-def test_the_list_names_whom_each_was_addressed_to(client: Client, chapter: Session) -> None:
-    aside = Attempt.Status.SET_ASIDE
-    break_prompt(chapter, status=aside, partial_text="I hear")
-    break_prompt(chapter, status=aside, submission_key="nobody", words="Wind.", actor=None)
-    break_reroll(chapter)
-    chapter.attempts.filter(submission_key="again").update(status=aside)
-    html = get_page(client, chapter, "transcript")
-    listed = [
-        one.text for one in all_of(html, "p", "entry") if by_id(html, "set-aside") in one.parents
-    ]
-    assert listed == [
-        "To Agent Orange: The ice cracks.",
-        "I hear",
-        "Wind.",
-        "Prompt 8 again, Agent Orange: beat 8",
-        "I hear",
-    ]
-    everything = client.get(address(chapter, "download-everything")).content.decode()
-    assert "A prompt to Agent Orange that was not answered" in everything
-
-
-def test_a_reroll_says_which_prompt_it_writes_again(client: Client, chapter: Session) -> None:
-    html = get_page(client, chapter, "play")
-    [form] = all_of(html, "form", action=address(chapter, "reroll"))
-    [button] = [one for one in all_of(html, "button") if form in one.parents]
-    assert button.attributes["aria-label"] == "Another reply to prompt 8"

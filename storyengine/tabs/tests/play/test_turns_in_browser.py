@@ -24,22 +24,6 @@ PHONE: Any = {"viewport": {"width": 390, "height": 664}, "is_mobile": True, "has
 
 # How much of the window the transcript has.
 SHARE = "() => document.getElementById('transcript').clientHeight / innerHeight"
-# The left edges of what was told and of what is written.
-AXIS = """() => {
-  const told = document.createRange();
-  told.selectNodeContents(document.querySelector(".turn .entry:not(.prompt)"));
-  const box = document.getElementById("prompt-text");
-  const style = getComputedStyle(box);
-  const inside = parseFloat(style.paddingLeft) + parseFloat(style.borderLeftWidth);
-  const cell = document.querySelector(".transcript-cell").getBoundingClientRect();
-  const turns = document.querySelector(".turns").getBoundingClientRect();
-  return {
-    told: told.getBoundingClientRect().left,
-    written: box.getBoundingClientRect().left + inside,
-    left: turns.left - cell.left,
-    right: cell.right - turns.right,
-  };
-}"""
 # The tab stops within each turn.
 STOPS = """() => [...document.querySelectorAll(".turn")].map((turn) =>
   [...turn.querySelectorAll("a, button, summary, input:not([type=hidden])")]
@@ -52,7 +36,6 @@ FIRST_IN_VIEW = """() => {
   const first = turns.find((one) => one.getBoundingClientRect().bottom > top);
   return [Number(first.dataset.turn), Math.round(first.getBoundingClientRect().top - top)];
 }"""
-BEGINS_BEFORE = "(number) => Number(document.querySelector('[data-turn]').dataset.turn) < number"
 NUMBERS = "() => [...document.querySelectorAll('[data-turn]')].map((one) => +one.dataset.turn)"
 
 
@@ -110,30 +93,6 @@ class TestWritingAgain:
         told = chapter.read()
         assert told["prompt_index"] == 2
         assert [one["agent_slot"] for one in told["events"]][:2] == [None, 2]
-
-    def test_it_can_be_left_as_it_is(self, page: Page, chapter: ChapterClient) -> None:
-        chapter.prompt(1, "Knock.")
-        open_play(page, chapter)
-        box = page.locator("#prompt-text")
-        box.fill("For later.")
-        page.locator("[data-again]:visible").click()
-        box.fill("Knock twice.")
-        page.get_by_role("link", name="Leave it as it is").click()
-        expect(box).to_have_value("For later.")
-        expect(page.locator("#writes-again")).to_be_hidden()
-
-    def test_once_play_has_gone_on_the_words_are_for_the_next_prompt(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        chapter.prompt(1, "Knock.")
-        open_play(page, chapter)
-        page.locator("[data-again]:visible").click()
-        page.locator("#prompt-text").fill("Knock twice.")
-        chapter.prompt(2, "Enter.")
-        expect(page.locator("#transcript")).to_contain_text("2) Enter.")
-        expect(page.locator("#writes-again")).to_be_hidden()
-        expect(page.locator("#prompt-text")).to_have_value("Knock twice.")
-        expect(page.locator("#again")).to_have_value("")
 
 
 class TestActs:
@@ -201,15 +160,6 @@ class TestActs:
         expect(link).to_be_hidden()
         expect(summary).to_be_focused()
 
-    def test_what_is_written_stands_on_one_axis_with_what_was_told(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        chapter.prompt(1, "Knock. " * 40)
-        open_play(page, chapter)
-        axis = page.evaluate(AXIS)
-        assert abs(axis["told"] - axis["written"]) <= 1
-        assert abs(axis["left"] - axis["right"]) <= 1
-
 
 class TestOnAPhone:
     def test_the_story_has_its_share_of_the_window_and_all_is_in_view(
@@ -220,19 +170,6 @@ class TestOnAPhone:
         assert phone.evaluate(SHARE) >= 0.45
         expect(phone.locator("[data-send]")).to_be_in_viewport(ratio=1)
         expect(phone.locator(".button-end")).to_be_in_viewport(ratio=1)
-
-    def test_enter_breaks_the_line_and_the_button_sends(
-        self, phone: Page, chapter: ChapterClient
-    ) -> None:
-        open_play(phone, chapter)
-        box = phone.locator("#prompt-text")
-        expect(box).to_have_js_property("enterKeyHint", "enter")
-        box.press_sequentially("One.")
-        box.press("Enter")
-        box.press_sequentially("Two.")
-        expect(box).to_have_value("One.\nTwo.")
-        phone.locator("[data-send]").tap()
-        expect_turn(phone, 1, "One.\nTwo.")
 
     def test_with_the_keyboard_open_the_box_is_in_view(
         self, phone: Page, chapter: ChapterClient
@@ -320,29 +257,6 @@ class TestOlder:
         after = page.evaluate(NUMBERS)
         assert after == list(range(numbers[0], numbers[-1] + 2))
         assert page.evaluate(FIRST_IN_VIEW) == place
-
-    def test_they_are_loaded_anew_once_all_replies_are_asked_for(
-        self, page: Page, long: str
-    ) -> None:
-        page.goto(f"/chapters/{long}/play")
-        first = page.evaluate(NUMBERS)[0]
-        page.locator("#transcript").evaluate("one => { one.scrollTop = 0; }")
-        expect(page.locator(f"#prompt-{first - 1}")).to_be_attached()
-        for state in ("true", "false"):
-            page.locator("#all-replies").click()
-            expect(page.locator("#all-replies")).to_have_attribute("aria-pressed", state)
-            expect(page.locator(f"#prompt-{first - 1}")).not_to_be_attached()
-            page.locator("#transcript").evaluate("one => { one.scrollTop = 0; }")
-            expect(page.locator(f"#prompt-{first - 1}")).to_be_attached()
-
-    def test_all_of_them_come_until_the_first(self, page: Page, long: str) -> None:
-        page.goto(f"/chapters/{long}/play")
-        while page.locator("#older").count():
-            first = page.evaluate(NUMBERS)[0]
-            page.locator("#transcript").evaluate("one => { one.scrollTop = 0; }")
-            page.wait_for_function(BEGINS_BEFORE, arg=first)
-        numbers = page.evaluate(NUMBERS)
-        assert numbers == list(range(1, numbers[-1] + 1))
 
     def test_a_found_turn_is_gone_to(self, page: Page, long: str) -> None:
         page.goto(f"/chapters/{long}/play")

@@ -48,20 +48,6 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()
 
 
-def test_once_the_prompt_is_sent_the_choice_makes_room_on_a_phone(
-    page: Page, chapter: ChapterClient
-) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    open_play(page, chapter)
-    page.locator(".witnesses summary").click()
-    box = page.locator("#prompt-text")
-    box.fill("Whisper.")
-    box.press("Enter")
-    expect_turn(page, 1, "Whisper.")
-    expect(page.get_by_role("checkbox").first).to_be_hidden()
-    expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
-
-
 def test_the_box_of_whoever_answers_stays_ticked(page: Page, chapter: ChapterClient) -> None:
     names = chapter.read()["agent_names"]
     open_play(page, chapter)

@@ -60,14 +60,6 @@ def test_a_prompt_is_perceived_by_those_who_are_ticked(
     assert heard == [witnesses or [1, 2, 3]] * 2
 
 
-@pytest.mark.parametrize("ticked", [["7"], ["1", "1"], ["x"]])
-def test_others_are_refused(chapter: Session, ticked: list[str]) -> None:
-    sent = {"agent_slot": "2", "user_text": "x", "witnesses_of": "3", "witnesses": ticked}
-    response = async_to_sync(AsyncClient().post)(address(chapter, "prompt"), sent)
-    assert response.status_code == 422
-    assert not chapter.attempts.exists()
-
-
 def test_a_retry_keeps_them_and_words_that_are_put_back_too(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
@@ -93,11 +85,6 @@ def test_a_retry_keeps_them_and_words_that_are_put_back_too(
     assert (again.pk, again.status, again.witnesses) == (broken.pk, "committed", [1, 2])
 
 
-def test_the_choice_is_hidden_where_there_is_one_character(provider: ScriptedProvider) -> None:
-    alone = make_active_chapter(selected_agent_slots=[1])
-    assert "Who sees this" not in page(alone)
-
-
 def test_whoever_answers_has_a_ticked_box_that_sends_nothing(chapter: Session) -> None:
     html = page(chapter)
     [choice] = all_of(html, "details", "witnesses")
@@ -105,19 +92,6 @@ def test_whoever_answers_has_a_ticked_box_that_sends_nothing(chapter: Session) -
     boxes = [one.attributes for one in found]
     assert [one.get("name") for one in boxes] == ["witnesses", None] * 3
     assert all("checked" in one and "disabled" in one for one in boxes[1::2])
-
-
-def test_the_choice_says_that_it_is_for_one_prompt_only(chapter: Session) -> None:
-    [choice] = all_of(page(chapter), "details", "witnesses")
-    assert "You choose for this prompt only." in choice.words
-
-
-def test_the_choice_says_what_it_costs_in_plain_words(chapter: Session) -> None:
-    [choice] = all_of(page(chapter), "details", "witnesses")
-    assert (
-        "each time memory is written, every further group takes one more request to the model. "
-        "That costs time, and money where you pay for the model."
-    ) in choice.words
 
 
 def test_the_page_says_who_perceived_a_turn_that_not_everybody_did(chapter: Session) -> None:

@@ -34,10 +34,6 @@ def send(chapter: Session, **fields: Any) -> Any:
     return async_to_sync(run)()
 
 
-def newest(chapter: Session) -> Attempt:
-    return chapter.attempts.latest("submitted_at")
-
-
 def told(chapter: Session) -> list[str]:
     chapter.refresh_from_db()
     return [one.rendered for one in read_transcript(chapter).entries][-2:]
@@ -55,22 +51,6 @@ class TestSending:
         assert told(chapter) == ["8) A bell rings.", "Agent Yellow: I step through."]
         assert chapter.turns.get(number=8).attempts.count() == 2
         assert "beat 8" not in str(provider.history[-1].messages)
-
-    def test_with_every_box_ticked_it_is_everybody_s_whoever_saw_the_one_before(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        Attempt.objects.filter(chosen_for__number=8).update(witnesses=[2])
-        send(chapter)
-        assert newest(chapter).witnesses is None
-        send(chapter, submission_key="k2", witnesses_of="3", witnesses=["1"])
-        assert newest(chapter).witnesses == [1, 3]
-
-    def test_sent_twice_it_is_one_attempt(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        for _ in range(2):
-            assert send(chapter).status_code == 200
-        assert chapter.turns.get(number=8).attempts.count() == 2
 
     def test_the_key_of_a_prompt_that_was_lost_on_its_way_is_no_hindrance(
         self, chapter: Session, provider: ScriptedProvider
@@ -93,13 +73,6 @@ class TestSending:
         assert "your words are kept" in said
         assert not provider.history
 
-    @pytest.mark.parametrize("again", ["x", "-1", "9" * 99])
-    def test_what_is_no_number_is_refused(
-        self, chapter: Session, provider: ScriptedProvider, again: str
-    ) -> None:
-        assert send(chapter, again=again).status_code == 422
-        assert not provider.history
-
 
 class TestBroken:
     def test_its_words_are_shown_and_can_be_put_back_to_be_written_again(
@@ -114,23 +87,6 @@ class TestBroken:
         [link] = [one for one in links(html) if broken in one.parents]
         assert link.attributes["data-again"] == "8"
         assert link.attributes["data-puts-back"] == "3"
-
-    def test_a_retry_sends_the_same_words_again(
-        self, htmx: Client, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(ProviderRefused("401"))
-        send(chapter)
-        html = get_page(htmx, chapter, "play")
-        keys = [one.attributes["value"] for one in all_of(html, "input", name="submission_key")]
-
-        async def retry() -> None:
-            fields = {"submission_key": next(one for one in keys if one.startswith("k"))}
-            await AsyncClient().post(address(chapter, "reroll"), fields)
-            await replies_are_over()
-
-        provider.enqueue("I step through.")
-        async_to_sync(retry)()
-        assert told(chapter) == ["8) A bell rings.", "Agent Yellow: I step through."]
 
 
 def links(html: str) -> list[Element]:
@@ -151,22 +107,6 @@ class TestLink:
         assert "checked" in by_id(html, "panel-2").attributes
         ticks = all_of(html, "input", name="witnesses", type="checkbox")
         assert ["checked" in one.attributes for one in ticks] == [True, True, False]
-
-    def test_at_first_the_cell_is_for_the_next_prompt(
-        self, client: Client, chapter: Session
-    ) -> None:
-        html = get_page(client, chapter, "play")
-        assert by_id(html, "again").attributes["value"] == ""
-        assert "hidden" in by_id(html, "writes-again").attributes
-
-    def test_an_address_of_an_earlier_turn_fills_nothing(
-        self, client: Client, chapter: Session
-    ) -> None:
-        address_of_8 = links(get_page(client, chapter, "play"))[0].attributes["href"]
-        add_prompts(chapter, 1)
-        html = client.get(address_of_8).content.decode()
-        assert by_id(html, "again").attributes["value"] == ""
-        assert by_id(html, "prompt-text").text == "\n"
 
     @pytest.mark.parametrize("state", [State.ENDED, State.NARRATING])
     def test_in_a_chapter_that_is_not_in_play_there_is_none(

@@ -6,12 +6,10 @@ import pytest
 from django.test import Client
 
 from memory.prose.tests.told_chapters import add_draft
-from sessions.chapter.chapters import choose_language
 from sessions.models import Session
 from sessions.tests.factories import add_turn, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, read
-from storyengine.web.templatetags.story_texts import isolated
 
 TITLE, NAME = "ليلة الرصيف", "مريم"
 WORDS, REPLY = "عاصفة على الرصيف! ماذا تفعلين؟", "من هناك؟ سألت (بهدوء)."
@@ -86,11 +84,6 @@ def test_a_title_and_a_name_turn_round_no_sentence_and_no_attribute(
         assert TITLE not in label.replace(f"{FIRST_STRONG}{TITLE}{POP}", "")
 
 
-def test_a_name_that_turns_nothing_stays_as_it_is() -> None:
-    assert isolated("Mara & Tom, 12") == "Mara & Tom, 12"
-    assert isolated("Mara (يعل)") == f"{FIRST_STRONG}Mara (يعل){POP}"
-
-
 class TestLanguage:
     def test_it_can_be_set_on_tab_1_in_play_too(self, client: Client, arabic: Session) -> None:
         html = get_page(client, arabic, "world")
@@ -106,20 +99,3 @@ class TestLanguage:
         assert arabic.told_language == "fa"
         [entry, _] = all_of(get_page(client, arabic, "transcript"), "p", "entry")
         assert entry.attributes["lang"] == "fa"
-
-    def test_what_is_no_tag_changes_nothing(self, client: Client, arabic: Session) -> None:
-        choose_language(arabic.pk, "ar-EG")
-        answer = client.post(address(arabic, "language"), {"language": "Klingon"})
-        assert answer.status_code == 422
-        arabic.refresh_from_db()
-        assert arabic.language == "ar-EG"
-        assert '<option value="ar-EG" selected>' in get_page(client, arabic, "world")
-
-    def test_without_one_the_language_that_play_shows_first_counts(
-        self, client: Client, arabic: Session
-    ) -> None:
-        add_turn(arabic, 2, words="What is it, and who are you?", reply="I am here.", actor=2)
-        choose_language(arabic.pk, "he")
-        choose_language(arabic.pk, "")
-        arabic.refresh_from_db()
-        assert arabic.told_language == "ar"

@@ -8,7 +8,7 @@ from sessions.models import Session, State
 from sessions.tests.factories import make_active_chapter
 from storyengine.tabs.seen_values import mark_of
 from storyengine.tabs.tests.addresses import address
-from storyengine.tabs.tests.reading import all_of, by_id, fields_of, get_page, read
+from storyengine.tabs.tests.reading import all_of, by_id, get_page, read
 
 pytestmark = pytest.mark.django_db
 
@@ -45,36 +45,3 @@ def test_somebody_new_is_saved_and_told_after_the_lock(
         "The same person as Mara in the chapter before, who remembers it."
     )
     assert by_id(html, "before-2").words.startswith("Somebody new in this chapter")
-
-
-def test_without_scripts_the_form_changes_no_person(client: Client, following: Session) -> None:
-    form = fields_of(get_page(client, following, "world"), "setup")
-    assert form["before_2"] == "2"
-    assert client.post(address(following, "save-world"), form).status_code == 302
-    assert fields_of(get_page(client, following, "world"), "setup")["before_2"] == "2"
-
-
-def test_a_first_chapter_has_no_such_choice(client: Client, draft: Session) -> None:
-    assert "chapter before" not in get_page(client, draft, "world")
-
-
-def test_tab_1_says_what_comes_from_a_chapter_that_is_still_in_play(
-    client: Client, following: Session
-) -> None:
-    def told() -> str:
-        html = get_page(client, following, "world")
-        return " ".join(one.words for one in all_of(html, "div", "before-in-play"))
-
-    before = Session.objects.exclude(pk=following.pk)
-    assert "its people remember what memory has of that one by then." in told()
-    assert "Now it has only how it began." in told()
-    before.update(prompt_index=1_200, last_summarized_prompt_index=1_190)
-    assert "Now it has prompts 1 to 1,190 of 1,200." in told()
-    before.update(last_summarized_prompt_index=1_200)
-    assert "Now it has" not in told()
-    assert "can be brought up to date" in told()
-    before.update(state=State.ENDED)
-    assert told() == ""
-    before.update(state=State.ACTIVE)
-    Session.objects.filter(pk=following.pk).update(state=State.ACTIVE, tab1_locked=True)
-    assert told() == ""

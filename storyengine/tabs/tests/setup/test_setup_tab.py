@@ -11,10 +11,9 @@ from agents.models import EmbeddedServer, Job
 from sessions.chapter.chapters import create_chapter
 from sessions.leases import from_now
 from sessions.models import Session, State
-from sessions.tests.factories import make_active_chapter, make_cast, make_chapter
+from sessions.tests.factories import make_cast, make_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
-from testing.refusals import IS_LOCKED
 
 pytestmark = pytest.mark.django_db
 
@@ -56,21 +55,6 @@ class TestShowWorld:
         ]
         assert by_id(html, "identity-3").text == "\nA child."
 
-    def test_text_that_begins_with_a_line_break_keeps_it(
-        self, client: Client, draft: Session
-    ) -> None:
-        client.post(address(draft, "save-world"), {"world_text": "\n\nTwo lines down."})
-        html = client.get(address(draft, "world")).content.decode()
-        # The text begins with two line breaks. A browser drops the first line break in a text
-        # field, so the page writes three.
-        assert by_id(html, "world-text").text == "\n\n\nTwo lines down."
-
-    def test_the_counter_counts_code_points(self, client: Client, draft: Session) -> None:
-        client.post(address(draft, "save-world"), {"world_text": "😀\r\n😀"})
-        html = client.get(address(draft, "world")).content.decode()
-        [count] = all_of(html, "output", **{"data-counts": "world-text"})
-        assert count.words == "3/5,000"
-
     def test_only_an_empty_one_offers_the_example(self, client: Client, draft: Session) -> None:
         offer = "Fill in the example"
         assert offer not in client.get(address(draft, "world")).content.decode()
@@ -107,16 +91,6 @@ class TestShowWorld:
         accepted = client.post(address(chapter, "example")).status_code == 302
         assert accepted == is_offered
 
-    def test_everything_typed_is_escaped(self, client: Client) -> None:
-        hostile = "</textarea><script>alert(1)</script>\"' onfocus=x"
-        chapter = make_chapter(title=hostile, agent_names={"1": hostile})
-        client.post(address(chapter, "save-world"), {"world_text": hostile, "identity_1": hostile})
-        html = client.get(address(chapter, "world")).content.decode()
-        assert "<script>alert" not in html
-        assert by_id(html, "world-text").text == "\n" + hostile
-        assert by_id(html, "name-1").attributes["value"] == hostile
-        assert "onfocus" not in by_id(html, "name-1").attributes
-
     def test_locked_it_can_be_read_and_only_be_reset(
         self, client: Client, chapter: Session
     ) -> None:
@@ -134,22 +108,6 @@ class TestShowWorld:
             "what you wrote here stays as the characters know it" in by_id(html, "locked-why").words
         )
 
-    def test_locked_it_asks_for_nothing_any_more(self, client: Client) -> None:
-        asked = ("Who is this?", "Where and when are we?", "What happens now", "1 to 7.")
-        for chapter in (make_chapter(), make_active_chapter()):
-            html = client.get(address(chapter, "world")).content.decode()
-            is_open = chapter.state == State.DRAFT_TAB1
-            assert [one in html for one in asked] == [is_open] * 4
-            fields = [*all_of(html, "textarea"), *all_of(html, "input")]
-            form = [one for one in fields if one.attributes.get("id") != "title"]
-            assert any("placeholder" in one.attributes for one in form) == is_open
-            # A locked page leaves out the label of an empty field.
-            assert ("Pronouns" in html) == is_open
-            assert by_id(html, "identity-1").text == "\nA ferrywoman."
-
-    def test_unlocked_there_is_no_reset(self, client: Client, draft: Session) -> None:
-        assert "Reset Chapter" not in client.get(address(draft, "world")).content.decode()
-
     def test_a_failed_lock_is_explained_and_tab_1_is_open(
         self, client: Client, draft: Session
     ) -> None:
@@ -160,15 +118,6 @@ class TestShowWorld:
         [message] = all_of(html, "div", "message-error")
         assert "No <connection>." in message.words
         assert "readonly" not in by_id(html, "world-text").attributes
-
-    def test_the_link_to_tab_2_asks_before_the_lock(self, client: Client, draft: Session) -> None:
-        html = client.get(address(draft, "world")).content.decode()
-        openers = all_of(html, "a", **{"data-opens": "lock-dialog"})
-        assert {one.attributes["href"] for one in openers} == {address(draft, "play")}
-        assert len(openers) == 2
-        assert (
-            "this page can be read and copied, but not changed" in by_id(html, "lock-dialog").words
-        )
 
 
 class TestSave:
@@ -202,30 +151,6 @@ class TestSave:
             "200",
         ]
 
-    def test_how_many_prompts_a_summary_covers_is_saved_and_shown(
-        self, htmx: Client, draft: Session
-    ) -> None:
-        assert htmx.post(address(draft, "save-world"), {"chunk_size": "5"}).status_code == 204
-        html = htmx.get(address(draft, "world")).content.decode()
-        chosen = [one for one in all_of(html, "option") if "selected" in one.attributes]
-        # The last one is the language, which nobody has set.
-        assert [one.attributes["value"] for one in chosen] == ["3", "5", ""]
-        for refused in ("2", "21", "x", ""):
-            answer = htmx.post(address(draft, "save-world"), {"chunk_size": refused})
-            assert answer.status_code == 422
-        draft.refresh_from_db()
-        assert draft.chunk_size_prompts == 5
-
-    def test_they_can_be_read_and_not_written_once_the_chapter_has_begun(
-        self, htmx: Client
-    ) -> None:
-        chapter = make_active_chapter()
-        make_cast(chapter, public_text={"1": "The ferrywoman."})
-        html = htmx.get(address(chapter, "world")).content.decode()
-        assert by_id(html, "public-1").words == "The ferrywoman."
-        assert not all_of(html, "input", name="public_1")
-        assert htmx.post(address(chapter, "save-world"), {"public_1": "x"}).status_code == 423
-
     def test_the_number_of_agents_hides_and_loses_nothing(
         self, htmx: Client, draft: Session
     ) -> None:
@@ -233,12 +158,6 @@ class TestSave:
         draft.refresh_from_db()
         assert draft.selected_agent_slots == [1]
         assert draft.agent_texts("identity_text")["3"] == "A child."
-
-    def test_a_plain_form_returns_to_the_tab(self, client: Client, draft: Session) -> None:
-        response = client.post(address(draft, "save-world"), {"name_1": "Mara"})
-        draft.refresh_from_db()
-        assert response["Location"] == address(draft, "world")
-        assert draft.agent_names == {"1": "Mara", "2": "Agent Orange", "3": "Agent Yellow"}
 
     @pytest.mark.parametrize(
         "fields",
@@ -264,17 +183,6 @@ class TestSave:
         assert response["HX-Retarget"].startswith("find .refusal, next .refusal")
         assert "message-error" in response.content.decode()
 
-    def test_exactly_the_cap_is_accepted(self, htmx: Client, draft: Session) -> None:
-        text = "😀" * 4999 + "\r\n"
-        assert htmx.post(address(draft, "save-world"), {"world_text": text}).status_code == 204
-
-    def test_locked_it_is_refused(self, htmx: Client, chapter: Session) -> None:
-        response = htmx.post(address(chapter, "save-world"), {"world_text": "Other."})
-        assert response.status_code == 423
-        assert IS_LOCKED in response.content.decode()
-        assert "copy them" in response.content.decode()
-        assert "Show the chapter as it is now" in response.content.decode()
-
     def test_while_it_is_being_locked_a_later_try_may_help(self, htmx: Client) -> None:
         starting = make_chapter(state=State.LOCKING)
         response = htmx.post(address(starting, "save-world"), {"world_text": "Other."})
@@ -289,29 +197,12 @@ class TestSave:
         assert field.text == "\nMy <b>words</b>."
 
 
-class TestExample:
-    def test_it_fills_an_empty_tab_1(self, client: Client) -> None:
-        client.post("/chapters/new")
-        chapter = Session.objects.get()
-        response = client.post(address(chapter, "example"))
-        chapter.refresh_from_db()
-        assert response["Location"] == address(chapter, "world")
-        assert chapter.tab1.world_text
-        assert len(chapter.selected_agent_slots) == 3
-
-
 class TestLock:
     def test_it_leads_to_tab_2_which_waits(self, htmx: Client, draft: Session) -> None:
         response = htmx.post(address(draft, "lock"))
         draft.refresh_from_db()
         assert response["HX-Redirect"] == address(draft, "play")
         assert draft.state == State.LOCKING
-
-    def test_an_empty_world_and_chapter_is_refused(self, htmx: Client, draft: Session) -> None:
-        htmx.post(address(draft, "save-world"), {"world_text": " ", "chapter_text": ""})
-        response = htmx.post(address(draft, "lock"))
-        assert response.status_code == 422
-        assert "both empty" in response.content.decode()
 
     def test_a_foreign_host_must_be_allowed_first(
         self, htmx: Client, draft: Session, provider: ScriptedProvider
@@ -326,12 +217,6 @@ class TestLock:
 
 
 class TestLockStatus:
-    def test_nothing_new_is_not_sent_again(self, htmx: Client, draft: Session) -> None:
-        htmx.post(address(draft, "lock"))
-        html = htmx.get(address(draft, "play")).content.decode()
-        asked = by_id(html, "locking").attributes["hx-get"]
-        assert htmx.get(asked).status_code == 204
-
     def test_the_wait_is_counted_for_the_eye_only(self, htmx: Client, draft: Session) -> None:
         htmx.post(address(draft, "lock"))
         html = htmx.get(address(draft, "play")).content.decode()
@@ -350,17 +235,6 @@ class TestLockStatus:
         assert fields.words == "Worldmyst<b>ery; dr"
         [progress] = all_of(html, "progress")
         assert progress.attributes["max"] == "100"
-
-    def test_more_words_are_news_and_the_same_words_are_none(
-        self, htmx: Client, draft: Session
-    ) -> None:
-        htmx.post(address(draft, "lock"))
-        write(draft, '{"world": {"genre": "myst')
-        asked = by_id(htmx.get(address(draft, "play")).content.decode(), "locking")
-        assert htmx.get(asked.attributes["hx-get"]).status_code == 204
-        write(draft, '{"world": {"genre": "mystery')
-        news = htmx.get(asked.attributes["hx-get"]).content.decode()
-        assert "mystery" in all_of(news, "dl", "lock-fields")[0].words
 
     def test_a_screen_reader_is_told_of_each_quarter_once(
         self, htmx: Client, draft: Session
@@ -384,10 +258,6 @@ class TestLockStatus:
         response = htmx.get(address(chapter, "lock-status"))
         assert response["HX-Redirect"] == address(chapter, "play")
 
-    def test_after_a_failure_it_leads_back_to_tab_1(self, htmx: Client, draft: Session) -> None:
-        response = htmx.get(address(draft, "lock-status"))
-        assert response["HX-Redirect"] == address(draft, "world")
-
     def test_it_says_how_far_the_embedded_model_is(
         self, htmx: Client, draft: Session, settings: Settings
     ) -> None:
@@ -400,15 +270,6 @@ class TestLockStatus:
         assert "40 of 100 MB" in html
         [progress] = all_of(html, "progress")
         assert progress.attributes["value"] == "40000000"
-
-    def test_a_model_that_stands_in_is_nothing_to_wait_for(
-        self, htmx: Client, draft: Session, settings: Settings
-    ) -> None:
-        htmx.post(address(draft, "lock"))
-        settings.LLM = "embedded"
-        EmbeddedServer.objects.create(phase="ready", model="small", message=STAND_IN)
-        html = htmx.get(address(draft, "lock-status")).content.decode()
-        assert "The model is reading" in html
 
 
 class TestModelStatus:
@@ -424,21 +285,6 @@ class TestModelStatus:
         assert notice.words == STAND_IN
         # The page does not poll for this notice, because it will not change.
         assert "hx-get" not in notice.attributes
-
-    def test_who_waited_for_a_model_is_told_that_another_stands_in(
-        self, htmx: Client, draft: Session, settings: Settings
-    ) -> None:
-        settings.LLM = "embedded"
-        server = EmbeddedServer.objects.create(phase="loading", model="large")
-        html = htmx.get(address(draft, "world")).content.decode()
-        asked = by_id(html, "model-notice").attributes["hx-get"]
-        assert "being loaded" in htmx.get(asked).content.decode()
-        server.phase, server.message = "ready", STAND_IN
-        server.save()
-        assert by_id(htmx.get(asked).content.decode(), "model-notice").words == STAND_IN
-
-    def test_a_model_that_is_ready_is_not_mentioned(self, htmx: Client) -> None:
-        assert not htmx.get("/model-status").content.strip()
 
 
 def write(chapter: Session, text: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.llm.providers.answers.answer_text import MOST_HELD, AnswerText
+from agents.llm.providers.answers.answer_text import AnswerText
 from agents.llm.providers.base import Restart, StreamPart, TakenOff, TextDelta
 
 THOUGHT, REPLY = "The user wants Mara to be dry.", "I lift the lamp."
@@ -185,12 +185,6 @@ def test_a_mark_of_a_template_ends_the_reply(behind: str) -> None:
         assert read.reader.has_ended or behind.strip() in read.taken_off
 
 
-@pytest.mark.parametrize("before", MARKS_BEFORE)
-def test_a_mark_at_the_front_is_dropped(before: str) -> None:
-    for size in SIZES:
-        assert Read(in_pieces(before + REPLY, size)).text == REPLY
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -255,26 +249,12 @@ def test_what_stays_of_a_text(said: str, kept: str) -> None:
         assert Read(in_pieces(said, size)).text == kept
 
 
-def test_the_blank_lines_before_a_continuation_count() -> None:
-    assert Read(["\n\n", " I go."], continues=True).text == "\n\n I go."
-    assert Read(["\n\n", " I go."]).text == " I go."
-
-
-def test_an_ordinary_reply_is_shown_at_once() -> None:
-    reader = AnswerText()
-    assert reader.take("I ") == [TextDelta("I ")]
-    assert reader.take("lift ") == [TextDelta("lift ")]
-
-
 class TestHoldingBack:
     """A model that left the beginning of its thoughts out is held back until they end."""
 
     def test_nothing_is_shown_before(self) -> None:
         read = Read([THOUGHT, "\n"], holds=True)
         assert (read.before_end, read.text) == ("", f"{THOUGHT}\n")
-
-    def test_it_is_bounded(self) -> None:
-        assert Read(["word "] * MOST_HELD, holds=True).before_end.startswith("word ")
 
     def test_a_cut_answer_that_never_closes_its_thoughts_has_only_thoughts(self) -> None:
         reader = AnswerText(holds=True)

@@ -31,28 +31,11 @@ def test_wherever_a_stream_is_cut_its_events_are_the_same(
     assert read(*pieces) == [text.encode() for text in texts]
 
 
-def test_what_is_no_data_is_passed_over() -> None:
-    stream = b": waiting\n\nevent: message\nid: 7\nretry: 10\ndata: {}\n\n\n\n"
-    assert read(stream) == [b"{}"]
-
-
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_a_byte_order_mark_before_the_first_line_is_passed_over(size: int) -> None:
     stream = b"\xef\xbb\xbfdata: {}\n\ndata: \xef\xbb\xbf\n\n"
     pieces = [stream[start : start + size] for start in range(0, len(stream), size)]
     assert read(*pieces) == [b"{}", b"\xef\xbb\xbf"]
-
-
-def test_one_space_after_the_colon_is_not_part_of_the_data() -> None:
-    assert read(b"data:a\n\ndata: b\n\ndata:  c\n\n") == [b"a", b"b", b" c"]
-
-
-def test_the_field_of_a_refusal_is_data_too() -> None:
-    assert read(b'error: {"code": 400}\n\n', b"event: error\nerrors: 1\n\n") == [b'{"code": 400}']
-
-
-def test_an_event_of_several_lines() -> None:
-    assert read(b'data: {"a":\ndata: 1}\n\n') == [b'{"a":\n1}']
 
 
 def test_an_event_that_the_end_cuts_off_is_none() -> None:
@@ -70,8 +53,3 @@ def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, line: 
     monkeypatch.setattr(event_data, "MOST_JSON", 1_000)
     with pytest.raises(TooMuch):
         read(*[line] * 300)
-
-
-def test_lines_that_are_no_data_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_data, "MOST_JSON", 1_000)
-    assert read(*[b": still here\n\n"] * 200, b"data: {}\n\n") == [b"{}"]

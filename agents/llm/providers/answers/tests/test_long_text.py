@@ -9,7 +9,6 @@ from time import process_time
 import pytest
 
 from agents.llm.providers.answers.answers import Answer
-from agents.llm.providers.answers.event_data import EventData
 from agents.llm.providers.base import TextDelta
 from agents.llm.providers.failures.subjects import Subject
 
@@ -35,14 +34,4 @@ def test_of_an_answer(first: dict[str, str], then: dict[str, str]) -> None:
         assert not any(
             isinstance(part, TextDelta) for part in answer.take({"choices": [{"delta": said}]})
         )
-    assert process_time() - started < MOST_SECONDS
-
-
-def test_of_a_line() -> None:
-    events = EventData()
-    started = process_time()
-    for piece in chain([b"data: "], repeat(b"x" * 9, PIECES)):
-        assert not events.feed(piece)
-    (data,) = events.feed(b"\n\n")
-    assert len(data) == 9 * PIECES
     assert process_time() - started < MOST_SECONDS

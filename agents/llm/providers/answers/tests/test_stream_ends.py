@@ -2,10 +2,9 @@
 
 import pytest
 
-from agents.llm.providers.answers.streamed_answers import TimeOuts
-from agents.llm.providers.base import Finished, Usage
-from agents.llm.providers.tests.chat_server import STREAM_HEAD, Answer, Exchange, says
-from agents.tests.calling import SHORT, call, chunk, delta_chunk
+from agents.llm.providers.base import Finished
+from agents.llm.providers.tests.chat_server import STREAM_HEAD, Answer, Exchange
+from agents.tests.calling import call, delta_chunk
 
 pytestmark = pytest.mark.usefixtures("calls_allowed")
 
@@ -36,11 +35,6 @@ class TestTheEndOfAReply:
         assert outcome.text == "I step."
         assert outcome.end == Finished()
 
-    def test_usage_in_the_same_piece_counts(self) -> None:
-        usage = chunk(usage={"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9})
-        answer = in_one_piece(delta_chunk(content="Yes."), delta_chunk("stop"), usage, "[DONE]")
-        assert call(answer).end.usage == Usage(7, 2)
-
     def test_a_connection_that_is_lost_after_it_is_not_missed(self) -> None:
         async def answer(exchange: Exchange) -> None:
             await exchange.send_raw(STREAM_HEAD)
@@ -52,23 +46,3 @@ class TestTheEndOfAReply:
         outcome = call(answer)
         assert outcome.text == "I step inside."
         assert outcome.end == Finished()
-
-    def test_a_response_that_stays_open_after_its_end_is_left(self) -> None:
-        async def answer(exchange: Exchange) -> None:
-            await exchange.send_raw(STREAM_HEAD)
-            await exchange.send_text("Yes.")
-            await exchange.send_finish()
-            await exchange.send_event("[DONE]")
-            await exchange.is_left.wait()
-
-        time_outs = TimeOuts(trailer=3_600, drain=SHORT)
-        assert call(answer, time_outs=time_outs).text == "Yes."
-
-    def test_an_event_that_breaks_off_before_any_text_may_pass(self) -> None:
-        async def answer(exchange: Exchange) -> None:
-            await exchange.send_raw(STREAM_HEAD)
-            await exchange.send_event(delta_chunk(role="assistant"))
-            await exchange.send_raw(b'c\r\ndata: {"choi\r\n0\r\n\r\n')
-
-        outcome = call(answer, says("Yes."))
-        assert outcome.text == "Yes."

@@ -26,7 +26,6 @@ from agents.llm.providers.base import (
 from agents.llm.providers.embedded_provider import EmbeddedProvider
 from agents.llm.providers.failures.call_errors import (
     EmptyReply,
-    ProviderRefused,
     StreamBroken,
     UnusableReply,
 )
@@ -180,11 +179,6 @@ class WireContract(ToolContract):
         assert "grammar" not in body
         assert "tools" not in self.body_of(replace(REQUEST, tools=(), streams=self.streams))
 
-    def test_a_message_of_calls_alone_has_no_content(self) -> None:
-        told = (*REQUEST.messages, Message("assistant", "", tool_calls=(QUAY,)))
-        messages = self.body_of(replace(REQUEST, messages=told, streams=self.streams))["messages"]
-        assert messages[2]["content"] is None
-
     def test_calls_and_results_go_back(self) -> None:
         told = (
             *REQUEST.messages,
@@ -264,14 +258,6 @@ class TestFragments:
         ]
         assert gathered(*fragments) == [("go", '{"to": "quay"}'), ("look", "{}")]
 
-    def test_by_their_order_where_nothing_tells_them_apart(self) -> None:
-        fragments = [said("go", "{"), said("", "}"), said("go", "{}"), said("look", {"at": 1})]
-        assert gathered(*fragments) == [("go", "{}"), ("go", "{}"), ("look", '{"at": 1}')]
-
-    def test_a_name_or_an_id_that_is_repeated_with_each_is_one(self) -> None:
-        fragments = [said("go", piece, id="a", index=0) for piece in ("{", "}")]
-        assert gathered(*fragments) == [("go", "{}")]
-
     def test_the_17th_call_says_that_it_is_not_run(self) -> None:
         calls = GatheredCalls()
         calls.take([said("go", "{}", index=at) for at in range(MOST_CALLS + 5)])
@@ -300,14 +286,6 @@ class TestFragments:
         assert all(each.call_id.isalnum() for each in calls.gathered())
 
 
-def test_arguments_count_as_text_does_towards_the_limit() -> None:
-    long = replace(QUAY, arguments="x" * 1_500)
-    fragments = fragments_of([long, replace(ROUND, arguments="y" * 1_500)], size=500)
-    outcome = call(calls_tools(*fragments, text=TEXT), request=REQUEST)
-    assert outcome.end.was_cut
-    assert outcome.tool_calls[0] == long
-
-
 def test_a_reply_that_breaks_off_gives_no_call() -> None:
     deltas = [delta_chunk(tool_calls=[one]) for one in fragments_of([QUAY])]
     outcome = call(streams(delta_chunk(content=TEXT), *deltas), request=REQUEST)
@@ -328,25 +306,3 @@ class TestReasoningEffort:
         assert outcome.text == TEXT
         assert ["reasoning_effort" in body for body in outcome.server.bodies] == [True, False]
         assert outcome.waits == []
-
-    def test_one_that_refuses_it_where_it_is_not_is_refused(self) -> None:
-        no = refuses(400, "reasoning_effort is not supported")
-        outcome = call(no, no, says(TEXT), request=self.ASKED)
-        assert isinstance(outcome.error, ProviderRefused)
-        assert len(outcome.server.bodies) == 2
-
-
-class TestToolChoice:
-    ASKED = replace(REQUEST, tool_choice="required")
-
-    def test_a_call_is_demanded_only_where_it_is_asked_for(self) -> None:
-        asked = call(calls_tools(*fragments_of([QUAY])), request=self.ASKED)
-        assert asked.body["tool_choice"] == "required"
-        assert asked.tool_calls == [QUAY]
-        assert "tool_choice" not in call(says(TEXT), request=REQUEST).body
-
-    def test_a_server_that_refuses_it_is_asked_without_it(self) -> None:
-        no = refuses(400, "tool_choice must be auto")
-        outcome = call(no, calls_tools(*fragments_of([QUAY])), request=self.ASKED)
-        assert outcome.tool_calls == [QUAY]
-        assert ["tool_choice" in body for body in outcome.server.bodies] == [True, False]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.llm.providers.failures.failures import refused_or_busy, timed_out, unfinished
+from agents.llm.providers.failures.failures import refused_or_busy
 from agents.llm.providers.failures.subjects import Subject
 
 SAID = "a bad alarm at the bar: sk-0123456789abcdef"
@@ -24,10 +24,3 @@ def test_a_key_is_removed_but_no_letters_of_other_words(key: str, told: str) -> 
     failure = refused_or_busy(Subject("The model"), 400, {"message": SAID}, secret=key)
     assert failure.error.said == f"{told}."
     assert "alarm" not in str(failure)
-
-
-def test_a_limit_of_one_is_singular() -> None:
-    assert "for 1 second." in str(timed_out(Subject("The model"), 1.0, has_connected=True))
-    assert "for 1.5 seconds." in str(timed_out(Subject("The model"), 1.5, has_connected=True))
-    assert "after 1 minute," in str(unfinished(Subject("The model"), 60, has_text=False))
-    assert "after 20 minutes," in str(unfinished(Subject("The model"), 1_200, has_text=False))

@@ -5,16 +5,13 @@ from typing import Any
 
 import pytest
 
-from agents.llm.providers.base import ToolSchema
-from agents.llm.providers.failures.call_errors import ContextOverflow, FieldRefused, ProviderRefused
-from agents.llm.providers.failures.field_refusals import is_unknown, refused_field
+from agents.llm.providers.failures.call_errors import ContextOverflow, ProviderRefused
+from agents.llm.providers.failures.field_refusals import refused_field
 from agents.llm.providers.failures.server_words import read_words
-from agents.llm.providers.tests.chat_server import Answer, refuses, responds, says, says_at_once
+from agents.llm.providers.tests.chat_server import Answer, refuses, responds, says
 from agents.tests.calling import REQUEST, Outcome, call
 
 pytestmark = pytest.mark.usefixtures("calls_allowed")
-
-SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 FULL = replace(
     REQUEST,
     temperature=0.8,
@@ -22,7 +19,6 @@ FULL = replace(
     reasoning_effort="low",
     extra_body={"stop": ["\n\n"], "seed": 7, "parallel_tool_calls": False, "min_p": 0.1},
 )
-TOOL = ToolSchema("go", "Goes to a place.", SCHEMA)
 # The fields that are sent with a whole request.
 SENT = {
     "temperature", "top_p", "max_tokens", "stop", "stream", "stream_options", "response_format",
@@ -151,11 +147,6 @@ def test_a_field_that_was_not_sent_is_not_refused() -> None:
     assert refused_field(words, {"tools", "stream"}) == "tools"
 
 
-def test_an_unknown_field_is_told_from_a_value() -> None:
-    assert is_unknown(read_words({"error": "Unrecognized argument: response_format"}))
-    assert not is_unknown(read_words({"error": "This response_format type is unavailable"}))
-
-
 def bodies(outcome: Outcome) -> list[dict[str, Any]]:
     return outcome.server.bodies
 
@@ -193,20 +184,6 @@ def test_one_that_is_refused_though_it_is_not_sent_ends_the_call() -> None:
     assert len(bodies(outcome)) == 2
 
 
-def test_one_that_was_refused_before_may_be_named_once_more() -> None:
-    no = refuses(400, "Unsupported parameter: 'temperature'")
-    request = replace(FULL, left_out=frozenset({"temperature"}))
-    assert call(no, says("Yes."), request=request).text == "Yes."
-    assert isinstance(call(no, no, says("Yes."), request=request).error, ProviderRefused)
-
-
-def test_what_was_refused_before_is_not_sent() -> None:
-    request = replace(FULL, left_out=frozenset({"temperature", "stop"}))
-    outcome = call(says("Yes."), request=request)
-    assert not {"temperature", "stop"} & set(outcome.body)
-    assert outcome.end.refused == frozenset()
-
-
 def test_the_limit_is_sent_under_its_other_name_and_then_not_at_all() -> None:
     no = [
         refuses(400, f"Unknown field: {name}") for name in ("max_tokens", "max_completion_tokens")
@@ -216,46 +193,6 @@ def test_the_limit_is_sent_under_its_other_name_and_then_not_at_all() -> None:
     assert limits == [{"max_tokens"}, {"max_completion_tokens"}, set()]
     reasoning = replace(REQUEST, token_parameter="max_completion_tokens")
     assert call(no[1], says("Yes."), request=reasoning).body["max_tokens"] == 50
-
-
-def test_a_server_that_does_not_stream_is_asked_for_the_whole() -> None:
-    no = refuses(400, "Your organization must be verified to stream.", param="stream")
-    outcome = call(no, says_at_once("Yes."), request=FULL)
-    assert outcome.text == "Yes."
-    assert (outcome.body["stream"], "stream_options" in outcome.body) == (False, False)
-
-
-@pytest.mark.parametrize(
-    ("said", "field"),
-    [
-        ("This response_format type is unavailable now", "json_schema"),
-        ("Unrecognized request argument supplied: response_format", "response_format"),
-    ],
-)
-def test_a_refused_form_is_no_call_without_it(said: str, field: str) -> None:
-    request = replace(FULL, json_schema=SCHEMA)
-    no_temperature = refuses(400, "Unknown parameter: temperature")
-    outcome = call(no_temperature, refuses(400, said), says("{}"), request=request)
-    assert isinstance(outcome.error, FieldRefused)
-    assert outcome.error.fields == {"temperature", field}
-    assert len(bodies(outcome)) == 2
-
-
-def test_an_object_is_asked_for_without_its_schema() -> None:
-    request = replace(REQUEST, json_object=True, left_out=frozenset({"json_schema"}))
-    outcome = call(says("{}"), request=request)
-    assert outcome.body["response_format"] == {"type": "json_object"}
-    no = refuses(400, "'response_format.type' must be 'json_schema' or 'text'")
-    error = call(no, request=request).error
-    assert isinstance(error, FieldRefused)
-    assert error.fields == {"response_format"}
-
-
-def test_refused_tools_are_no_call_without_them() -> None:
-    no = refuses(400, "gemma:2b does not support tools")
-    error = call(no, request=replace(REQUEST, tools=(TOOL,))).error
-    assert isinstance(error, FieldRefused)
-    assert error.fields == {"tools"}
 
 
 @pytest.mark.parametrize(
