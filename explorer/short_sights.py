@@ -1,5 +1,6 @@
-"""The sentences that a short narration in English takes from the author of the world: the result of
-a look at something, and the parts of a place that were not told yet. Each is told once in a story.
+"""The sentences that a short narration in English takes from the author of the world: the results
+of looks at things, and the parts of a place that were not told yet. Each sentence is told once in a
+story.
 """
 
 import re
@@ -38,7 +39,7 @@ _SIGHT = re.compile(
     re.IGNORECASE,
 )
 _VERB = re.compile(r"[^s]s$|^(?:was|were|had|stood|hung|lay|sat|went|came)$")
-# A sentence with a word that means something in the sentence before.
+# A sentence with a word that refers to the sentence before.
 _LEANS = re.compile(
     r"\W*(?:\w+\W+){0,3}?(?:it|its|they|their|them|he|his|him|she|her|this|these|those)\b",
     re.IGNORECASE,
@@ -68,8 +69,8 @@ class Sights:
     told: str = ""
 
     def found(self, words: str) -> list[str]:
-        """Return the possible sentences about the thing that the words are about, or none if
-        everything about it was told."""
+        """Return the possible sentences about the thing that the player's words are about, or no
+        sentences if all were told."""
         meant = _meant(words)
         ways = [(len(meant & terms), told) for terms, told in self._units() if meant & terms]
         ways = [(count, new) for count, told in ways if (new := self._new(told))]
@@ -105,12 +106,12 @@ class Sights:
         return []
 
     def _units(self) -> Iterator[tuple[set[str], list[str]]]:
-        """Yield each sight with its terms and the possible sentences about it."""
+        """Yield the terms of each sight, with the possible sentences about the sight."""
         for one in self.now:
             yield set(terms_of(one)), [one]
         before: set[str] = set()
         for at, sentence in enumerate(self.place):
-            # An entry of a list says the same in fewer words, so it comes first.
+            # An entry of a list says the same as its sentence in fewer words, so it comes first.
             parts = ((set(terms_of(part)), part) for part in self._parts(at))
             yield from ((own, framed(part)) for own, part in parts if not own & self.moved)
             terms = set(terms_of(sentence))
@@ -131,7 +132,7 @@ class Sights:
         return parts[1:] if is_first else parts
 
     def _new(self, ways: Sequence[str]) -> list[str]:
-        """Return these sentences about one sight, or none if one of them was told."""
+        """Return these sentences about one sight, or no sentences if one of them was told."""
         return [] if any(was_told(one, self.told) for one in ways) else list(ways)
 
 
@@ -140,7 +141,7 @@ def framed(sight: str) -> list[str]:
 
 
 def was_told(text: str, told: str) -> bool:
-    """Return whether a sentence of the text stands in what was told."""
+    """Return whether a sentence of the text stands in the texts that were told."""
     return bool(_sentences(text) & _sentences(told))
 
 
@@ -149,7 +150,7 @@ def _sentences(text: str) -> frozenset[str]:
     return frozenset().union(*map(_sentences_of_line, text.splitlines()))
 
 
-# Most lines of a story were already read for the turn before.
+# The result is cached, because most lines of a story were already read for the turn before.
 @lru_cache(maxsize=8192)
 def _sentences_of_line(line: str) -> frozenset[str]:
     return frozenset(" ".join(words_of(one)) for one in split_sentences(line))

@@ -1,5 +1,4 @@
-"""Who takes part in a chapter: the seven slots of characters, and the texts of each member of the
-cast."""
+"""The cast of a chapter: the seven slots of characters, and the texts of each member."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,24 +20,25 @@ class CastText:
     """A text of a member of the cast. Tab 1, the API, files, starters, pages and requests have a
     field for each text of CAST_TEXTS."""
 
-    # The name of the column, which files of chapters use too; of the fields on Tab 1 and in
-    # starters; and of the field of the API, which has the texts by slot.
+    # Three names of the text: for its column and in files of chapters; for its fields on Tab 1 and
+    # in starters; and for the field of the API, which has the texts by slot.
     name: str
     field_name: str
     api_name: str
-    # What pages call the text, and what refusals do, before "of agent 1".
+    # The words for the text: on pages, and in refusals before "of agent 1".
     label: str
     called: str
     limit: int
-    # What an empty line on Tab 1 shows, and an example for clients of the API.
+    # An example, for an empty line on Tab 1 and for clients of the API.
     hint: str
-    # How requests tell the text after the texts before it.
+    # The form in which requests tell the text, after the earlier texts of the list.
     told: str = " {label}: {text}"
-    # Whether only the requests of the member itself have the text. All agents are told the others.
+    # Whether only the requests of the member itself have the text. All agents get a text that is
+    # not private.
     is_private: bool = False
-    # Whether the text is one line, as each text has to be that is not private.
+    # Whether the text is one line. A text that is not private has to be one line.
     is_line: bool = True
-    # Whether files and starters may lack the text, because there were some before it.
+    # Whether files and starters may lack the text, because some of them are older than the text.
     may_lack: bool = False
 
     def as_told(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Defines what a mode declares: who plays it, and its parts. A mode names only the parts that it
+"""Defines the declaration of a mode: its agents, and its parts. A mode names only the parts that it
 needs."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,8 +50,8 @@ class AddedLayer:
 
 @dataclass(frozen=True)
 class Beginning:
-    """What Tab 2 shows at the beginning of play: the premise above the story, and what the user
-    could do first as buttons below."""
+    """The beginning of play on Tab 2: the premise above the story, and below it buttons for the
+    user's possible first deeds."""
 
     premise: str
     deeds: Sequence[str] = ()
@@ -60,8 +60,9 @@ class Beginning:
 @dataclass(frozen=True)
 class Finished:
     """A finished beginning of a mode, which a client of the API can begin by its name. `people` has
-    the public texts of the people who are in it. `begin` makes a chapter in play, and `open` one
-    whose Tab 1 can be changed; both take the title, or "" for its own."""
+    the public texts of the people who are in it. `begin` makes a chapter in play, and `open` makes
+    a chapter whose Tab 1 can be changed. Both take the title, or "" for the title of the
+    beginning."""
 
     name: str
     title: str
@@ -77,8 +78,8 @@ class Finished:
 class OwnFile:
     """A kind of file of a mode's own, from which a chapter can begin.
 
-    `title` is what the home page calls such a file. `begin` returns the new chapter, or None if the
-    content is no such file. It raises InvalidInput for a file that does not fit.
+    `title` is the name of such a file on the home page. `begin` returns the new chapter, or None if
+    the content is no such file. It raises InvalidInput for a file that does not fit.
     """
 
     title: str
@@ -87,7 +88,8 @@ class OwnFile:
 
 @dataclass(frozen=True)
 class Play:
-    """What happens at a prompt, from the question who answers it to the next turn.
+    """The part of a mode that says what happens at a prompt, from the choice of the writer to the
+    next turn.
 
     `answers` returns who answers a prompt, which is addressed to a member of the cast or to nobody.
     It raises InvalidInput if nobody answers such a prompt. `own_pieces` returns, by the names of
@@ -137,11 +139,12 @@ class Play:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a mode adds to memory, and when a stretch of play is summed up."""
+    """The part of a mode about memory: the kinds of block and the keys that the mode adds, and the
+    rule by which stretches end."""
 
     block_kinds: Mapping[str, BlockKind] = field(default_factory=dict)
     stretches: StretchRule = field(default_factory=StretchRule)
-    # The keys that the mode adds to what agent 8 is asked for, and the change that they bring.
+    # The keys for which the mode asks agent 8 in addition, and the change that they bring.
     addition: MemoryAddition | None = None
 
     @property
@@ -152,25 +155,26 @@ class Memory:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a chapter is set up with, and how play begins with it."""
+    """The part of a mode about Tab 1: the fields with which a chapter is set up, and how play
+    begins with them."""
 
     # The model of the fields that the mode adds to Tab 1. Each field has a default.
     fields: type[BaseModel] | None = None
-    # The names of those fields that can also be changed in play. A change counts from the next
+    # The names of the fields that can also be changed in play. A change counts from the next
     # attempt.
     open_fields: frozenset[str] = frozenset()
-    # The names of those fields that are stored with an attempt when its run begins, because the end
-    # of its reply needs them as they were then; see `setup_at` in agents.modes.fields.
+    # The names of the fields that are stored with an attempt when its run begins, because the end
+    # of its reply needs their values at that time; see `setup_at` in agents.modes.fields.
     kept_fields: frozenset[str] = frozenset()
     # Called when some of the fields are saved, with all fields as JSON before and now. It may
-    # change the present ones, for example where one field names another.
+    # change the present fields, for example where one field names another.
     tidies: Callable[[dict[str, Any], dict[str, Any]], None] = lambda before, now: None
-    # A function that returns the title that the fields give to a chapter which nobody has named
-    # otherwise, or "".
+    # A function that returns the title that the fields give to a chapter without a title of its
+    # own, or "".
     title_in: Callable[[Any], str] = lambda fields: ""
-    # A function that returns who takes part, from the mode's own fields: the character of the first
-    # slot and then people without a panel. It is called whenever the fields are saved, and at the
-    # lock. In such a mode, the mode's cells take the place of the engine's cells on Tab 1.
+    # A function that returns the cast, from the mode's own fields: the character of the first slot
+    # and then people without a panel. It is called whenever the fields are saved, and at the lock.
+    # In such a mode, the mode's cells take the place of the engine's cells on Tab 1.
     cast_of: Callable[[Session], Sequence[TextsOfMember]] | None = None
     # A function that returns the lock, in the form in which agent 0 returns it, so that no model is
     # called. It raises InvalidInput if there is nothing to play.
@@ -185,27 +189,28 @@ class Setup:
 
 @dataclass(frozen=True)
 class Pages:
-    """How a mode looks: the names of its templates, and what pages say of it."""
+    """The part of a mode about pages: the names of its templates, and its words on pages."""
 
     # The mode's cells on Tab 1.
     cells: str = ""
-    # The cells of `Setup.open_fields` on Tab 2, and what the page calls them.
+    # The cells of `Setup.open_fields` on Tab 2, and their title on the page.
     open_cells: str = ""
     open_title: str = ""
     # The mode's panel on Tab 2, which shows the world and the acts.
     panel: str = ""
-    # What stands below the latest turn on Tab 2.
+    # The part below the latest turn on Tab 2.
     below_turn: str = ""
     # Other ways to begin such a chapter, on the page that offers the mode.
     beginnings: str = ""
-    # One of these ways, on a home page without stories.
+    # A card with one of these ways, on a home page without stories.
     card: str = ""
     # The style sheet of these templates, as the tag `static` names it.
     style: str = ""
-    # What a request of the mode has, as the end of a sentence, for the pages that say what is sent.
+    # The contents of the mode's requests, as the end of a sentence, for the pages that say what is
+    # sent.
     sends: str = ""
-    # A function that returns what Tab 2 shows as long as nothing but the opening was played, or
-    # None.
+    # A function that returns the `Beginning` that Tab 2 shows as long as nothing but the opening
+    # was played, or None.
     beginning_of: Callable[[Session], Beginning | None] = lambda chapter: None
 
 

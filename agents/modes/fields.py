@@ -57,8 +57,8 @@ def keep_fields(attempt: Attempt) -> None:
 
 
 def setup_at(attempt: Attempt) -> BaseModel | None:
-    """Return the fields of `setup_of`, of which the kept ones are as they were when the attempt's
-    run began."""
+    """Return the fields of `setup_of`. The kept fields have the values that they had when the
+    attempt's run began."""
     chapter = attempt.session
     kept = attempt.kept_setup_of(attempt.run_id)
     return check_setup(mode_of(chapter), chapter.tab1.mode_setup | kept, is_stored=True)
@@ -77,9 +77,9 @@ def save_mode_setup(
     """Save the mode's fields on Tab 1. A field that is left out gets its default.
 
     `content` may also be a function that changes the present fields in place. It is called with
-    these fields while the chapter's row is locked. If the fields are not valid, nothing is saved,
-    and BadSetup is raised. Once Tab 1 is closed, only open fields (`Setup.open_fields`) can be
-    changed, and only in play; otherwise WrongState is raised.
+    these fields while the chapter's row is locked. If a field is not valid, nothing is saved, and
+    BadSetup is raised. Once Tab 1 is closed, only open fields (`Setup.open_fields`) can be changed,
+    and only in play; otherwise WrongState is raised.
     """
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
@@ -116,15 +116,15 @@ def _retitled(chapter: Session, before: str, now: str) -> Session:
 
 @transaction.atomic
 def change_mode_setup(session_id: uuid.UUID, fields: dict[str, Any]) -> Session:
-    """Save these of the mode's fields, and leave the others as they are. Raises the errors of
+    """Save these fields of the mode, and leave its other fields as they are. Raises the errors of
     `save_mode_setup`."""
     lock_chapter(session_id)
     return save_mode_setup(session_id, present_setup(get_chapter(session_id)) | fields)
 
 
 def open_setup(chapter: Session) -> dict[str, Any]:
-    """Return those of the mode's fields that can be changed now in play. It is empty if there are
-    none."""
+    """Return the fields of the mode that can be changed in play now. The result is empty if there
+    are none."""
     names = mode_of(chapter).setup.open_fields
     if not (names and chapter.is_playable):
         return {}
@@ -150,8 +150,8 @@ def check_setup(
     """Return the content as an instance of the mode's model, or None if the mode has no model.
 
     `is_stored` says that the content was checked before it was stored, perhaps by an older release.
-    What is no text in it is replaced, and the mode's model finds `is_stored` in the context of its
-    validators. Raises BadSetup if the content does not fit the model.
+    Characters that are no text are replaced, and the mode's validators find `is_stored` in their
+    context. Raises BadSetup if the content does not fit the model.
     """
     if is_stored:
         content = scrub_payload(content)

@@ -1,4 +1,4 @@
-"""Finds the modes that are installed, and asks a chapter's mode what the engine has to know.
+"""Finds the modes that are installed, and asks the mode of a chapter the engine's questions.
 
 `settings.MODES` lists apps. Each of these apps has a module `mode`, whose `MODE` is the
 declaration. All other code reaches a mode through agents.modes.registry.
@@ -102,8 +102,8 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
 
 
 def follow_setup(chapter: Session, mode: Mode) -> None:
-    """Let the cast be the one that the mode's setup describes, so that pages show it before the
-    lock too. The chapter's row has to be locked, unless it is new."""
+    """Store the cast that the mode's setup describes, so that pages show this cast before the lock
+    too. The chapter's row has to be locked, unless it is new."""
     if mode.setup.cast_of is None:
         return
     first, *people = mode.setup.cast_of(chapter)
@@ -112,7 +112,7 @@ def follow_setup(chapter: Session, mode: Mode) -> None:
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:
-    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput if
+    """Return the writer of the reply to a prompt to this member of the cast. Raises InvalidInput if
     nobody answers such a prompt."""
     return mode_of(chapter).play.answers(chapter, actor)
 
@@ -166,8 +166,8 @@ def all_agents() -> tuple[Agent, ...]:
 
 
 def agents_in(chapter: Session) -> list[Agent]:
-    """Return the agents that may work for the chapter, each with what the chapter has set for it.
-    Those of the engine come after those of the mode."""
+    """Return the agents that may work for the chapter, each with the settings of the chapter. The
+    agents of the engine come after the agents of the mode."""
     mode = find_mode(chapter.mode)
     own = mode.agents if mode else ()
     return [in_chapter(agent, chapter) for agent in (*own, *ENGINE_AGENTS)]
@@ -182,9 +182,9 @@ def find_agent(name: str, number: int | None = None) -> Agent | None:
 
 
 def agent_of(attempt: Attempt) -> Agent:
-    """Return the attempt's agent with what its chapter has set for it. A character has the limit of
-    the length that the user has chosen for replies. Raises WrongState if the agent's mode is not
-    installed."""
+    """Return the attempt's agent with the settings of its chapter. The output limit of a character
+    depends on the length that the user has chosen for replies. Raises WrongState if the agent's
+    mode is not installed."""
     agent = find_agent(attempt.agent, attempt.actor)
     if agent is None:
         raise WrongState(f'There is no agent "{attempt.agent}" here. Nothing was changed.')

@@ -1,4 +1,5 @@
-"""Defines what a mode declares of its world, typed for the state that the mode keeps of it.
+"""Defines the rules that a mode declares for its world. They are typed for the mode's own state of
+the world.
 
 `Mode.world` forgets this type, because the engine takes the worlds of all modes alike. A mode reads
 its own world with its own WorldRules, so that the type checker knows the state.
@@ -33,11 +34,11 @@ class Act(Generic[StateT, ArgumentsT]):
 
 @dataclass(frozen=True)
 class HandedOn:
-    """What a mode hands on to the next chapter, beside memory.
+    """The data that a mode hands on to the next chapter, beside memory.
 
-    `setup` are the fields that the mode adds to the next chapter's Tab 1, or None to copy those of
-    the chapter before. `world` is a JSON object from which the next chapter's world can begin (see
-    `handed_on_of` in agents.modes.fields).
+    `setup` are the fields that the mode adds to the next chapter's Tab 1, or None to copy the
+    fields of the chapter before. `world` is a JSON object from which the next chapter's world can
+    begin (see `handed_on_of` in agents.modes.fields).
     """
 
     setup: dict[str, Any] | None = None
@@ -46,16 +47,16 @@ class HandedOn:
 
 @dataclass(frozen=True)
 class WorldRules(Generic[StateT]):
-    """How the world of a chapter begins, and what changes it.
+    """The rules for the world of a chapter: how it begins, and how it changes.
 
     `initial_state` returns the world before the first turn, and `apply_change` the world after a
     change, without modifying the world that it is given. If one of them raises KeyError or
     ValueError while a file is imported, the file is refused.
 
-    `hands_on` returns what the next chapter gets from the world at the end of the chapter before.
-    It is called with this world and with both chapters when the next chapter begins, and for its
-    world again at its lock and whenever the user brings it up to date.
-    sessions.chapter.people finds the same people in the two.
+    `hands_on` returns the data that the next chapter gets from the world at the end of the chapter
+    before. It is called with this world and with both chapters when the next chapter begins. It is
+    called again for the world alone, at the lock of the next chapter and whenever the user brings
+    the chapter up to date. sessions.chapter.people finds the same people in the two.
     """
 
     initial_state: Callable[[Session], StateT]

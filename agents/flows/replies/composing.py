@@ -85,8 +85,8 @@ def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Atte
 
 
 def addressed_next(chapter: Session) -> int | None:
-    """Return the member of the cast to whom the next prompt goes as far as is known: nobody, if
-    somebody answers a prompt to nobody, and else the character of the next panel."""
+    """Return the member of the cast to whom the next prompt probably goes. This is None if the mode
+    answers a prompt to nobody, and otherwise the character of the next panel."""
     try:
         who_answers(chapter, None)
     except InvalidInput:

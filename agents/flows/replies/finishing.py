@@ -62,7 +62,8 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
 
 
 def commit_written(session_id: uuid.UUID, text: str, *, words: str, actor: int | None) -> None:
-    """Store a turn that people wrote for a starter or a scenario as a played turn is stored."""
+    """Store a turn that people wrote for a starter or a scenario, in the same way as a played
+    turn."""
     opened = open_prompt(
         session_id,
         actor=actor,
@@ -88,7 +89,7 @@ def key_after(attempt_id: uuid.UUID) -> str:
 
 
 def who_acts_after(attempt: Attempt) -> Writer | None:
-    """Return who acts after this attempt without a prompt, or None if nobody does.
+    """Return the writer who acts after this attempt without a prompt, or None if nobody does.
 
     Nobody acts if the attempt is not chosen at the latest turn, or if the mode allows no more turns
     without a prompt in a row.

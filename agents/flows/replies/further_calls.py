@@ -1,5 +1,5 @@
-"""Continues a reply once if the output limit cut it, and asks a small model again for a reply that
-is none.
+"""Continues a reply once if the output limit cut it, and asks a small model again if its reply has
+faults.
 
 The embedded model is asked again if its reply breaks the rules of
 agents.prompting.cleaning.reply_rules or has a fault that the agent's small form names, as often as
@@ -36,7 +36,7 @@ from sessions.record.chosen_events import chosen_events
 
 logger = logging.getLogger(__name__)
 
-# How many of the character's last replies a reply must not repeat.
+# The number of the character's last replies that a reply must not repeat.
 COMPARED_REPLIES = 10
 # The beginning of the note about a refusal.
 DECLINED = "The model declined as a program does"
@@ -69,7 +69,7 @@ async def write_whole(call: PreparedCall, shown: ShownReply) -> Reply:
         more = await _continue(call, shown, before) if before.strip() else None
         if more is None:
             return reply
-        # The half word comes again in the continuation.
+        # The half word at the end is left out, because the continuation brings the whole word.
         words.end()
         return Reply(before + more.text, more.was_cut)
     finally:
@@ -132,7 +132,7 @@ def _prepare_next(call: PreparedCall, before: str) -> PreparedCall:
 async def ask_once_more(
     call: PreparedCall, attempt: Attempt, first: FinishedReply, reader: ReplyReader, live: LiveReply
 ) -> FinishedReply:
-    """Return the reply that has the fewest faults: `first`, or the one of a further call.
+    """Return the reply with the fewest faults: `first`, or the reply of a further call.
 
     If `first` has no fault, or if the model is not a small one, no further call is made. The
     readers of `live` are told that the text is replaced, and why. Raises ModelDeclined if a small
@@ -170,8 +170,8 @@ async def ask_once_more(
 def _faults_of(
     agent: Agent, attempt: Attempt, reader: ReplyReader
 ) -> Callable[[str], Sequence[str]] | None:
-    """Return the function that says what is wrong with a reply, or None if nothing is looked for.
-    It may make queries."""
+    """Return the function that finds the faults of a reply, or None if this reply is not checked.
+    The function may make queries."""
     found: list[Callable[[str], Sequence[str]]] = []
     if agent.has_reply_rules and reader.cleaner:
         names = (reader.cleaner.own, *reader.cleaner.others)
@@ -184,7 +184,7 @@ def _faults_of(
 
 
 def not_declined(reply: FinishedReply | None, reader: ReplyReader, *, tries: int) -> FinishedReply:
-    """Return the reply, or raise ModelDeclined if it is a refusal or if there is none."""
+    """Return the reply. Raise ModelDeclined if it is a refusal or if there is no reply."""
     if reply and not is_refusal(reply.text, of_small_model=reader.is_small or tries > 1):
         return reply
     twice = " twice" if tries > 1 else ""
@@ -195,7 +195,7 @@ def not_declined(reply: FinishedReply | None, reader: ReplyReader, *, tries: int
 
 
 def _earlier_replies(attempt: Attempt) -> list[str]:
-    """Return what the character said last before the turn of `attempt`."""
+    """Return the last replies of the character before the turn of `attempt`."""
     before = attempt.turn.number - 1 if attempt.turn else None
     told = chosen_events(attempt.session, to_prompt=before)
     own = told.filter(agent_slot=attempt.actor, role=Event.Role.AGENT).order_by("-prompt_index")
@@ -206,7 +206,7 @@ async def _second(
     call: PreparedCall, why: str, reader: ReplyReader, live: LiveReply
 ) -> FinishedReply | None:
     """Return the reply of this further call, or None if the call was refused or failed. `why` is
-    told once the call is made."""
+    the note for the readers. They get it once the call is made."""
     reader = reader.new()
     try:
         again = await let_call_through(call.session_id, lambda: call)

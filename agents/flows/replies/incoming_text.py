@@ -73,9 +73,10 @@ class ReplyReader:
         """Return how many characters of the finished reply come from this beginning of the model's
         text. The rest of the text, if any, begins on another line.
 
-        What is kept of a text depends only on the signs before, so the rest need not be known.
+        Whether a part of the text is kept depends only on the signs before it, so the rest of the
+        text need not be known.
         """
-        # A heading counts as one only if something follows it, and so do some labels.
+        # A heading counts only if more text follows it, and so do some labels.
         text, ended_before = f"{scrub_reply(beginning)}\n\n.", ""
         if self.is_small:
             text = without_heading(text)

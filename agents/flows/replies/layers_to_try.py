@@ -94,7 +94,8 @@ class TriedReply:
 
 
 def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> str:
-    """Return the reason why the reply to this prompt cannot be tried again, or "" if it can."""
+    """Return the reason why the reply to this prompt cannot be tried again, or "" if it can be
+    tried again."""
     if reason := why_not_changeable(chapter, prompt_index):
         return f"It cannot be tried again with a changed prompt: {reason}"
     if behind.came_with_starter:
@@ -180,7 +181,8 @@ class TrialRequest(ReplyRequest):
     replaced."""
 
     def layers(self) -> list[Layer]:
-        """An agent with tools is asked again after each step, so its layers are composed anew."""
+        """Return the changed layers. For an agent with tools, which is asked again after each step,
+        the layers are composed anew."""
         change, base = changed_layer_of(self.attempt), base_of(self.attempt)
         if base is None:
             raise WrongState("The call that this trial was made from is gone.")

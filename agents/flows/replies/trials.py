@@ -46,7 +46,8 @@ class Trial:
     base: CallRecord | None
     call: CallRecord | None
     is_adopted: bool
-    # The reason why no other attempt at this turn can be chosen now, or "" if one can.
+    # The reason why no other attempt at this turn can be chosen now, or "" if another attempt can
+    # be chosen.
     why_not: str
     new_reply: str
 
@@ -164,7 +165,7 @@ def _open_trial(
     trials = get_chapter(session_id).attempts.filter(kind=Attempt.Kind.TRIAL, submission_key=key)
     earlier = trials.first()
     if earlier is not None and earlier.has_died and recover_dead_attempts(session_id):
-        # Whether it has died is decided by the database's clock.
+        # The database's clock decides whether the attempt has died.
         earlier.refresh_from_db()
     if earlier is not None and not earlier.is_broken:
         return _answer_again(earlier, call_id, layer_number, text)

@@ -39,7 +39,7 @@ class _Warming:
     """A warm-up. A process has at most one warm-up at a time."""
 
     session_id: uuid.UUID
-    # None for whoever answers a prompt that addresses nobody.
+    # The slot of the character, or None for the writer who answers a prompt to nobody.
     agent_slot: int | None
     task: "asyncio.Task[None]"
 
@@ -48,8 +48,8 @@ _warming: _Warming | None = None
 
 
 async def warm_next_reply(session_id: uuid.UUID) -> None:
-    """Warm up the model for whoever answers a prompt that addresses nobody, or else for the
-    character whose panel comes next. Raises no error."""
+    """Warm up the model for the writer who answers a prompt to nobody. If the mode has no such
+    writer, warm it up for the character whose panel comes next. Raises no error."""
     if may_use_embedded():
         with _losing_no_more_than_a_head_start():
             await warm_reply(session_id, await in_database(_addressed_next, session_id))
@@ -66,8 +66,8 @@ def _addressed_next(session_id: uuid.UUID) -> int | None:
 
 
 async def warm_reply(session_id: uuid.UUID, agent_slot: int | None) -> None:
-    """Start to warm up the model for this character, or for whoever answers a prompt to nobody, and
-    stop any other warm-up."""
+    """Start to warm up the model for this character, or with None for the writer who answers a
+    prompt to nobody. Stop any other warm-up."""
     global _warming
     if not may_use_embedded() or _is_warming(session_id, agent_slot):
         return

@@ -9,7 +9,7 @@ from sessions.language.words import count_words
 from sessions.layer_words import layer_in_words
 from sessions.models import Attempt
 
-# The layers that the page names. Any other layer counts among the words only.
+# The layers that the page names. The page does not name any other layer, but counts its words.
 _NAMED = (
     "AGENT_IDENTITY",
     "STRUCTURED_MEMORY",
@@ -23,14 +23,16 @@ _NAMED = (
 
 @dataclass(frozen=True)
 class WhatIsRead:
-    """`words` is the number of words of the whole request. `parts` names what they tell."""
+    """The size and the contents of a request. `words` is the number of words of the whole request.
+    `parts` has the names of its layers in the words of the page."""
 
     words: int
     parts: str
 
 
 def what_is_read(attempt: Attempt) -> WhatIsRead | None:
-    """Return what the request of this attempt has, or None if it cannot be composed."""
+    """Return the size and the contents of this attempt's request, or None if the request cannot be
+    composed."""
     try:
         layers = compose_reply(attempt)
     except ChapterError:

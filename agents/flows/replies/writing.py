@@ -124,8 +124,8 @@ class ReplyRun:
     def begin(self) -> None:
         """Store the attempt and prepare its request, where the ORM may be used.
 
-        Raises the errors of `store`. The attempt has to end by any other error, unless the database
-        has failed: then the attempt has ended already, and `opened` is None.
+        Raises the errors of `store`. The caller has to end the attempt by any other error. If the
+        database has failed, the attempt has ended already, and `opened` is None.
         """
         refresh_choices()
         opened = self.store()
@@ -135,7 +135,8 @@ class ReplyRun:
         try:
             keep_fields(attempt)
             take_waiting_results(attempt)
-            # What the mode changes before the first step, such as the time that a prompt takes.
+            # The changes that the mode makes before the first step, such as the time that a prompt
+            # takes.
             if changes := mode_of(attempt.session).play.begins(attempt):
                 store_changes(attempt, check_changes(attempt.session, changes))
             self.prepare()
@@ -157,7 +158,8 @@ class ReplyRun:
             self.call = let_through(self.attempt.session_id, request.prepare)
 
     def _tell(self, stored: "asyncio.Future[OpenedAttempt]") -> None:
-        """Tell whoever waits for it that the attempt is stored, so that the reply can be read."""
+        """Tell the waiting request that the attempt is stored, so that the reply can be
+        followed."""
         assert self.opened is not None, "The attempt is stored first."
         if self.opened.must_run:
             LIVE_REPLIES[self.attempt.pk] = self.live
@@ -189,7 +191,8 @@ class ReplyRun:
                 raise
 
     async def _write(self) -> FinishedReply:
-        """Write the reply, and write it again as often as a small model is asked for one reply."""
+        """Write the reply. If a small model's reply has faults, write it again, as often as the
+        model may be asked for one reply."""
         first = await self._write_once(self.reader)
         if self.call is not None:
             return await ask_once_more(self.call, self.attempt, first, self.reader, self.live)
@@ -225,7 +228,7 @@ class ReplyRun:
         return reader.finish(reply)
 
     async def _end_by(self, error: BaseException) -> None:
-        """End the attempt by this error, with the text so far."""
+        """End the attempt by this error, and keep the text so far."""
         attempt, live = self.attempt, self.live
         kind, said = type(error).__name__, {"error": str(error), "partial_text": live.text}
         try:
@@ -253,7 +256,7 @@ class ReplyRun:
                     said["error"], kind = str(failed), type(failed).__name__
                     await in_database_patiently(fail_attempt, attempt, **said, kind=kind)
         except DatabaseError as again:
-            # The lease of the attempt runs out, and the stored text is kept.
+            # The attempt ends when its lease runs out. The stored text is kept.
             logger.error("attempt %s could not be ended: %s", attempt.pk, type(again).__name__)
         except Exception as again:  # noqa: BLE001  (nobody asks for the result of this task)
             self._log_unforeseen(again)
