@@ -15,7 +15,7 @@ from agents.prompting.layer_sources import (
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Subject
-from gamemaster.small_form import SMALL_FORM, beat_of
+from gamemaster.small_form import SMALL_FORM
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from sessions.play.attempts import Writer
@@ -108,7 +108,7 @@ def answers(chapter: Session, actor: int | None) -> Writer:
 
 
 def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
-    return {"USER_PROMPT": [Piece(attempt.words)], "NOW": [beat_of(attempt)]}
+    return {"USER_PROMPT": [Piece(attempt.words)]}
 
 
 def headings(attempt: Attempt) -> list[str]:

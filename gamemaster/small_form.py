@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from agents.prompting.cleaning.declining import is_refusal
 from agents.prompting.cleaning.reply_rules import says_again, shared_terms
-from agents.prompting.layer_sources import file_piece, own_pieces, prompt_file, speaker
+from agents.prompting.layer_sources import file_piece, prompt_file, speaker
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.letters import letters_of
 from agents.prompting.sandwich import Subject
@@ -260,10 +260,13 @@ def faults(attempt: Attempt, text: str) -> list[str]:
     return [fault for fault, is_found in found.items() if is_found]
 
 
-def beat_of(attempt: Attempt) -> Piece:
-    """Return the new beat as a small form tells it."""
-    name = "" if attempt.actor is None else attempt.session.character(attempt.actor).name
-    return Piece(f"Now: {told_of(attempt.words.strip(), name)}")
+def _new_beat(subject: Subject, tier: Tier) -> list[Piece]:
+    """Return the user's words as a small form tells them, once there are words."""
+    name = "" if subject.slot is None else speaker(subject)
+    return [
+        Piece(f"Now: {told_of(piece.text.strip(), name)}")
+        for piece in subject.own_pieces.get("USER_PROMPT", ())
+    ]
 
 
 SMALL_FORM = SmallForm(
@@ -274,7 +277,7 @@ SMALL_FORM = SmallForm(
         plain("AGENT_IDENTITY", _identity),
         plain("STRUCTURED_MEMORY", _known),
         plain("LAST_BEATS", _last_beat),
-        plain("USER_PROMPT", own_pieces("NOW")),
+        plain("USER_PROMPT", _new_beat),
         plain("YOUR_REPLY", _closing),
     ),
     output_tokens=80,

@@ -134,7 +134,10 @@ def prepare_call(
 def _how_to_write(model: AgentModel, cues: Sequence[str], grammar: str) -> dict[str, Any]:
     """Return the fields of a request that say how the model writes, as far as the model takes
     them."""
-    agent, facts, own, stops = model.agent, model.facts, model.agent.own, _stops(model, cues)
+    agent, facts, own = model.agent, model.facts, model.agent.own
+    # The texts that the chapter has set, and for a small model the cues at which it leaves its
+    # role.
+    stops = [*(own.stop if facts.accepts_stop else ()), *(cues if model.is_small else ())]
     fields: dict[str, Any] = {
         "token_parameter": facts.token_parameter,
         "reasoning_effort": agent.reasoning_effort if facts.reasoning_effort else "",
@@ -150,13 +153,6 @@ def _how_to_write(model: AgentModel, cues: Sequence[str], grammar: str) -> dict[
         usual = TOP_P if agent.has_small_form else None
         fields["top_p"] = usual if own.top_p is None else own.top_p
     return fields
-
-
-def _stops(model: AgentModel, cues: Sequence[str]) -> list[str]:
-    """Return the texts at which the model is stopped: the stop sequences that the chapter has set,
-    and for a small model also the cues at which it leaves its role."""
-    own = model.agent.own.stop if model.facts.accepts_stop else ()
-    return [*own, *(cues if model.is_small else ())]
 
 
 def fit_prompt(model: AgentModel, compose: Compose, *, beside: float = 0) -> AssembledPrompt:

@@ -40,7 +40,7 @@ _doubted: dict[tuple[str, str], list[float]] = {}
 # stored a newer one. The shorter time applies at the end of a reply, so that a newer number is read
 # before the next prompt comes.
 _HELD_SECONDS = 600.0
-_FRESH_SECONDS = 60.0
+FRESH_SECONDS = 60.0
 
 
 def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD_SECONDS) -> float:
@@ -56,11 +56,6 @@ def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD
     return min(max(known, 1.0), 6.0)
 
 
-def read_weight_ahead(model: str, agent: str) -> None:
-    """Read the weight per token in advance, so that the next prompt need not wait for it."""
-    read_weight_per_token(model, agent, held_seconds=_FRESH_SECONDS)
-
-
 def calibrate(model: str, agent: str, weight: float, usage: Usage) -> None:
     """Correct the weight per token by the number of input tokens that a server reported for a
     request of this weight.
@@ -71,7 +66,7 @@ def calibrate(model: str, agent: str, weight: float, usage: Usage) -> None:
     tokens = usage.input_tokens
     if tokens <= 0 or weight <= 0 or weight > tokens * _MOST_WEIGHT_PER_TOKEN:
         return
-    held = _held(model, agent, _FRESH_SECONDS)
+    held = _held(model, agent, FRESH_SECONDS)
     if held is not None and abs(weight / tokens - held) < held * _SAME:
         _doubted.pop((model, agent), None)
         return

@@ -1,8 +1,8 @@
 """The sources of the texts in the layers of requests."""
 
 import uuid
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -338,7 +338,9 @@ def _memory(
         folded, subject.everybody, detail, lock, tag, told_before, tells_places, tells_lock
     )
     kept = _kept_memory.get(key)
-    if kept is None or not kept.is_like(known):
+    # The folds are compared only by identity, which is quick, because an unchanged fold is the same
+    # object.
+    if kept is None or kept.folded is not folded or kept != known:
         kept = known
         _kept_memory.set(key, kept, size=1 + len(folded.moments))
     return kept.pieces(None if subject.slot is None else speaker(subject))
@@ -348,7 +350,7 @@ def _memory(
 class _Memory:
     """The memory of a chapter, which stays the same until the next summary or ruling."""
 
-    folded: Fold
+    folded: Fold = field(compare=False)
     cast: tuple[Character, ...]
     detail: Detail
     lock: str
@@ -356,18 +358,6 @@ class _Memory:
     told_before: int | None
     tells_places: bool
     tells_lock: bool
-
-    def is_like(self, other: "_Memory") -> bool:
-        """Return whether this memory and `other` have the same pieces. The folds are compared only
-        by identity, which is quick, because an unchanged fold is the same object."""
-        return self.folded is other.folded and self._how == other._how
-
-    @property
-    def _how(self) -> tuple[Hashable, ...]:
-        return (
-            *(self.cast, self.detail, self.lock, self.tag),
-            *(self.told_before, self.tells_places, self.tells_lock),
-        )
 
     @cached_property
     def lines(self) -> list[StateLine]:

@@ -3,7 +3,7 @@ each step between the texts."""
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sessions.exceptions import ChapterError
@@ -48,42 +48,6 @@ class StepChanges:
 
 
 ReplyPart = ReplyText | StepChanges | ReplyEnded
-
-
-class _Timer:
-    """A timer that calls `on_pause` at the end of each interval of `seconds`, or never if `seconds`
-    is None.
-
-    One timer costs less than a separate time limit for each wait.
-    """
-
-    def __init__(self, seconds: float | None, on_pause: Callable[[], None]) -> None:
-        self._seconds = seconds
-        self._on_pause = on_pause
-        self._next: asyncio.TimerHandle | None = None
-        self._has_paused = False
-
-    def __enter__(self) -> "_Timer":
-        self._start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._next is not None:
-            self._next.cancel()
-
-    def has_paused(self) -> bool:
-        """Return whether an interval has ended since the last call of this method."""
-        has_paused, self._has_paused = self._has_paused, False
-        return has_paused
-
-    def _start(self) -> None:
-        if self._seconds is not None:
-            self._next = asyncio.get_running_loop().call_later(self._seconds, self._pause)
-
-    def _pause(self) -> None:
-        self._has_paused = True
-        self._start()
-        self._on_pause()
 
 
 @dataclass
@@ -155,7 +119,17 @@ class LiveReply:
         is_first = True
         # The steps whose changes were yielded. They are not taken back with the text.
         told: set[int] = set()
-        with _Timer(pause, self._wake) as timer:
+        later = asyncio.get_running_loop().call_later
+        is_pause_due = False
+
+        def end_interval() -> None:
+            nonlocal is_pause_due
+            is_pause_due = True
+            self._wake()
+
+        # One timer costs less than a separate time limit for each wait.
+        timer = None if pause is None else later(pause, end_interval)
+        try:
             while True:
                 changed = self._changed
                 is_replaced = replaced != self._replaced
@@ -173,10 +147,15 @@ class LiveReply:
                             yield step
                 elif self.is_over:
                     return
-                elif timer.has_paused():
+                elif pause is not None and is_pause_due:
+                    is_pause_due = False
+                    timer = later(pause, end_interval)
                     yield None
                 else:
                     await changed.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
 
 
 def _joined(parts: Iterable[str | StepChanges]) -> str:

@@ -45,7 +45,7 @@ def caps_of_environment() -> Caps:
 
 def present_caps() -> Caps:
     """Return the caps that count: of two caps the lower one."""
-    first, second = caps_of_environment(), stored_caps()
+    first, second = caps_of_environment(), _stored
     return Caps(
         min((one for one in (first.dollars, second.dollars) if one is not None), default=None),
         min((one for one in (first.tokens, second.tokens) if one is not None), default=None),

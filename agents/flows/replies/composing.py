@@ -10,7 +10,7 @@ from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.calling.tool_steps import ToolWriting, with_tools
 from agents.modes.registry import agent_of, compose_for, mode_of, who_answers
 from agents.prompting.agent import Agent
-from agents.prompting.budget import read_weight_ahead, request_budget
+from agents.prompting.budget import FRESH_SECONDS, read_weight_per_token, request_budget
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject
 from sessions.exceptions import ChapterError, InvalidInput
@@ -110,10 +110,10 @@ def read_ahead(chapter: Session) -> None:
     Nothing is composed if the mode refuses such a prompt.
     """
     with suppress(ChapterError):
-        addressed = addressed_next(chapter)
-        compose_start(chapter, addressed)
-        model = writer_of(answer_to(chapter, addressed))
-        read_weight_ahead(model.name, model.agent.name)
+        attempt = answer_to(chapter, addressed_next(chapter))
+        model = writer_of(attempt)
+        _compose(model, Subject(chapter, attempt.actor, attempt=attempt))
+        read_weight_per_token(model.name, model.agent.name, held_seconds=FRESH_SECONDS)
 
 
 def _subject_of(attempt: Attempt, pieces: Mapping[str, Sequence[Piece]]) -> Subject:

@@ -148,7 +148,8 @@ class ReplyRun:
     def prepare(self) -> None:
         """Prepare the request, unless its model is still being fetched or loaded. Raises
         ModelNotReady if the model does not come."""
-        request = request_of(self.attempt)
+        kind = TrialRequest if self.attempt.is_trial else ReplyRequest
+        request = kind(self.attempt, writer_of(self.attempt))
         if request.model.is_on_its_way:
             return
         self.reader = reader_of(self.attempt, request.model)
@@ -264,12 +265,6 @@ class ReplyRun:
     def _log_unforeseen(self, error: Exception) -> None:
         place = traceback_of(error)
         logger.error("attempt %s met an error of the program:\n%s", self.attempt.pk, place)
-
-
-def request_of(attempt: Attempt) -> ReplyRequest:
-    """Return the request for the reply of this attempt, as it is now."""
-    kind = TrialRequest if attempt.is_trial else ReplyRequest
-    return kind(attempt, writer_of(attempt))
 
 
 def _store_step(attempt: Attempt, step: Step, after_chars: int) -> list[Change] | None:
