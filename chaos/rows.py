@@ -38,11 +38,11 @@ def read_rows() -> dict[str, Any]:
         chapters = Session.everything.select_related("tab1").order_by("created_at")
         return {
             "read_at": timezone.now().timestamp(),
-            "chapters": [_rows_of(chapter) for chapter in chapters],
+            "chapters": [rows_of(chapter) for chapter in chapters],
         }
 
 
-def _rows_of(chapter: "Session") -> dict[str, Any]:
+def rows_of(chapter: "Session") -> dict[str, Any]:
     from agents.modes.declaration import Stage
     from agents.modes.registry import has_stage, mode_of
     from sessions.play.events import reply

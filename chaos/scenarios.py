@@ -1,4 +1,4 @@
-"""Finds the installed modes that can be played under faults.
+"""Finds the installed modes that can be played under faults, and by the tests of every mode.
 
 This is a separate program (python -m chaos.scenarios), because it needs Django's settings. It
 prints one JSON list. A mode can be played if it has a module `chaos` with a `SCENARIO`. This is a
@@ -23,6 +23,13 @@ class Scenario:
     bodies of acts, which the mode may refuse because of what was played before. `replies_end` is
     the text at the end of each made-up reply. Chapters of other modes get it too.
 
+    The tests that every mode has to pass (`storyengine/tests/every_mode`) play by the same
+    scenario, with replies of their own. `tools` are calls that a reply may make ("{}" in an
+    argument becomes a number), and `answers` the
+    arguments with which an agent answers that a tool asks, by the name of the answer; the one of
+    `memory` is what its delta has beside the keys of the engine. `thought` is the beginning of a
+    paragraph that is a thought of the actor.
+
     `has_numbered_agents` is True if agents of the mode have numbers. Only then can a fault wait for
     a call of one of these agents.
     """
@@ -33,6 +40,9 @@ class Scenario:
     prompts: list[dict[str, Any]] = field(default_factory=list)
     acts: list[dict[str, Any]] = field(default_factory=list)
     replies_end: str = ""
+    thought: str = ""
+    tools: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     is_narrated: bool = True
 
 

@@ -20,6 +20,12 @@ _PLAYS = (
     "I ask who is there. [perhaps] [meet Guard; A man with a lamp] [meet Child; Somebody small]",
 )
 
+
+def _move(to: str, *along: str) -> tuple[str, dict[str, Any]]:
+    arguments = {"destination": to, "narrativeTime": "Night", "accompaniedBy": list(along)}
+    return "moveToLocation", arguments
+
+
 SCENARIO: dict[str, Any] = {
     "setup": {
         "title": "The Last Ferry",
@@ -54,4 +60,19 @@ SCENARIO: dict[str, Any] = {
         "persona": {"name": "Edda Linn", "seen_as": "A woman in a long coat."},
     },
     "prompts": [{"agent_slot": None, "user_text": words} for words in _PLAYS],
+    "tools": [
+        _move("the mill", "Osk"),
+        _move("The Landing", "osk", "Nobody"),
+        _move("the drying loft"),
+        _move("that inn"),
+        ("advanceTime", {"narrativeTime": "Midnight", "ticks": 25}),
+        ("advanceTime", {"narrativeTime": "Late", "ticks": 1}),
+        *(
+            (
+                "discoverCharacter",
+                {"characterName": name, "introduction": "Somebody.", "goals": "To be seen."},
+            )
+            for name in ("the ringer", "Tove", "Guard")
+        ),
+    ],
 }

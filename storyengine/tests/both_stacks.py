@@ -37,7 +37,7 @@ from sessions.tests.weekly import (
 _ONE_STACK = {"browser", "real_model", "one_stack"}
 # The fixtures of pytest-django with which a test's rows are committed.
 _COMMITTING = {"transactional_db", "live_server"}
-_OF_SERVERS = ("storyengine/stack/", "storyengine/backups/", "chaos/")
+_OF_SERVERS = ("storyengine/stack/", "storyengine/backups/")
 # The folders whose functions all run on the second stack, and of how many others one does.
 _WHOLE = ("sessions/", "agents/running/", *_OF_SERVERS)
 _ONE_IN = 8

@@ -21,4 +21,19 @@ SCENARIO: dict[str, Any] = {
     ],
     "acts": [{"act": REFUEL.name, "arguments": {"litres": litres}} for litres in (-1, 1)],
     "replies_end": "*aside* It is late.\n\n*signal* All is well.\n\n*sea* A wave breaks.",
+    "thought": "*thinks*",
+    "tools": [
+        ("light", {"lamp": "north"}),
+        ("light", {"lamp": "lamp {}"}),
+        ("hail", {"name": "Ann {}"}),
+        ("feel", {}),
+        ("ringBell", {"strokesOfTheBell": 3}),
+        ("lookOut", {"sails": "red sails"}),
+    ],
+    "answers": {
+        "nameShip": {"shipName": "the Gull"},
+        "memory": {
+            "learned": [{"who": "Mara", "what": "The sea rose.", "source": "witnessed"}],
+        },
+    },
 }

@@ -1,0 +1,110 @@
+"""Checks that no request has words that its reader did not witness.
+
+The marks of texts tell where a text has gone. Who witnessed an event is what the event's row says;
+that the rows are as the user wished is checked where prompts are sent.
+"""
+
+import json
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from agents.calling.records.stored_prompts import read_messages
+from agents.models import LLMArtifact
+from agents.modes.registry import find_agent
+from memory.blocks.blocks import counting_deltas
+from memory.models import MemoryBlock
+from sessions.models import THOUGHT, Attempt, Event, Session
+from storyengine.tests.every_mode.scripted_model import (
+    SECRET_MARK,
+    THOUGHT_MARK,
+    marks_in,
+)
+
+# The layers with the latest play and with memory. Whoever has both is told everything.
+TELLING = {"RECENT_CONTEXT", "STRUCTURED_MEMORY"}
+
+
+def check_calls(chapter: Session, calls: Iterable[LLMArtifact]) -> None:
+    """Check these calls, during which no other attempt was chosen at an earlier turn."""
+    for call in calls:
+        sent = [message.content for message in read_messages(call)]
+        attempt = call.attempt
+        actor = attempt.actor if attempt else None
+        secrets = {f"sq{actor}"} if actor else set()
+        assert marks_in(sent, SECRET_MARK) <= secrets, call.agent
+        if attempt is None:
+            # The call of a job, for a memory or a draft. `check_memory` looks at what came of it.
+            assert not marks_in(sent, THOUGHT_MARK), call.agent
+            continue
+        before = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
+        own = _own(attempt)
+        known = known_to(chapter, actor, before)
+        assert marks_in(sent) <= known | own, (
+            call.agent,
+            call.job,
+            marks_in(sent) - known - own,
+            sent,
+        )
+        thoughts = thoughts_of(chapter, actor, before) if actor else set()
+        assert marks_in(sent, THOUGHT_MARK) <= thoughts | own, call.agent
+        # A trial has the request of its source, in which a layer is changed.
+        if actor and not attempt.is_trial and _is_told_all(call.agent, actor):
+            assert known <= marks_in(sent), call.agent
+
+
+def check_memory(chapter: Session) -> None:
+    """Check that each block tells its readers nothing that they did not witness, and no thought,
+    and that a stretch has one block for each set of witnesses, of which the largest comes first."""
+    stretches: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+    for block in counting_deltas(chapter).order_by("to_prompt_index", "created_at", "pk"):
+        told = [json.dumps(block.json_payload)]
+        assert not marks_in(told, THOUGHT_MARK)
+        for slot in block.audience or [None]:
+            assert marks_in(told) <= known_to(chapter, slot, block.to_prompt_index + 1)
+        stretch = (block.from_prompt_index, block.to_prompt_index)
+        stretches.setdefault(stretch, []).append(tuple(block.audience or ()))
+    for (first, last), audiences in stretches.items():
+        events = _events(chapter, last + 1).filter(prompt_index__gte=first).exclude(kind=THOUGHT)
+        sets = {tuple(sorted(one.witnesses)) for one in events}
+        # Where no character reads memory, there is one block for the narrator.
+        assert audiences in ([()], sorted(sets, key=lambda one: (-len(one), one)))
+
+
+def known_to(chapter: Session, slot: int | None, before: int) -> set[str]:
+    """Return the marks of what the character heard before this turn. Without a slot, return those
+    of everything that was said."""
+    events = _events(chapter, before).exclude(kind=THOUGHT)
+    heard = [one.text for one in events if slot is None or slot in one.witnesses]
+    rulings = [
+        json.dumps(one.json_payload)
+        for one in chapter.memory_blocks.filter(type=MemoryBlock.Type.CANON_CORRECTION)
+        if slot is None or one.audience is None or slot in one.audience
+    ]
+    before_it = [
+        json.dumps(one.json_payload)
+        for one in chapter.memory_blocks.filter(type=MemoryBlock.Type.STORY_SO_FAR)
+        if slot is None or slot in (one.audience or ())
+    ]
+    return marks_in([*heard, *rulings, *before_it])
+
+
+def thoughts_of(chapter: Session, slot: int, before: int) -> set[str]:
+    events = _events(chapter, before).filter(kind=THOUGHT)
+    return marks_in((one.text for one in events if slot in one.witnesses), THOUGHT_MARK)
+
+
+def _events(chapter: Session, before: int) -> "QuerySet[Event]":
+    chosen = chapter.turns.filter(number__lt=before).values("chosen")
+    return Event.objects.filter(attempt__in=chosen)
+
+
+def _own(attempt: Attempt) -> set[str]:
+    """Return the marks of the attempt's words and of what its own calls wrote."""
+    told = [attempt.words, *attempt.llm_artifacts.values_list("raw_output_ref", flat=True)]
+    return marks_in(told) | marks_in(told, THOUGHT_MARK)
+
+
+def _is_told_all(agent: str, actor: int) -> bool:
+    found = find_agent(agent, actor)
+    return found is not None and {layer.name for layer in found.layers} >= TELLING
