@@ -146,9 +146,9 @@ def asked_along(words: str, world: World) -> list[str]:
 
 
 def forms_of_places(world: World) -> Mapping[str, str]:
-    """Return the canonical names of places by the forms in which words name them: the name itself,
-    other names that were resolved to the place, and the last words of a name, such as the inn for
-    The Ferry Inn, if no other place can be meant."""
+    """Map the forms in which words may name places to the canonical names of the places: the name
+    itself, other names that were resolved to the place, and the last words of a name, such as the
+    inn for The Ferry Inn, if no other place can be meant."""
     whole = {plain(name): name for name in world.places}
     known = {plain(one): name for one, name in world.known_as.items() if name in world.places}
     parts: dict[str, str] = {}

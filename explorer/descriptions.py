@@ -87,8 +87,8 @@ def _facts(facts: Sequence[Known], room: int) -> str:
 
 
 def things_of_words(world: World, words: str) -> list[Thing]:
-    """Return the things whose names the words are about, and that are not at the player's place, as
-    far as the player knows their holders. Those with most words in common come first."""
+    """Return the things that the words name and that are not at the player's place, if the player
+    knows who holds them. The things with the most words in common come first."""
     asked = set(terms_of(words))
     here = {one.name for one in things_here(world)}
     known = {one.name for one in world.elsewhere()}

@@ -18,13 +18,13 @@ from sessions.models import Attempt, Event
 from sessions.record.chosen_events import chosen_events
 from world.state import World
 
-# The most facts that somebody has learned of which the model is told: the newest (the
+# The most facts that the model is told of those that a person has learned. They are the newest (the
 # specification's figure).
 _LAST_KNOWN = 5
 # The most tokens of the last passages that were told at the place.
 _MOST_PASSAGES = 800
-# The most turns of which passages are told that these people lived through elsewhere, such as the
-# turn in which one of them was sent here with news.
+# The most turns from which the model is told passages that these people lived through elsewhere,
+# such as the turn in which one of them was sent here with news.
 _MOST_TURNS_ELSEWHERE = 2
 # The number of characters about each person, approximately.
 _ROOM_OF_A_PERSON = 4_000

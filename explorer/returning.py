@@ -49,7 +49,8 @@ def left_alone(place: str, context: ToolContext, world: World) -> Unseen | None:
 
 
 def question(one: Unseen, time: str, context: ToolContext) -> Question | None:
-    """Return the question what happened, unless it was worked out for another attempt."""
+    """Return the question what happened at the place, unless the answer was worked out for another
+    attempt."""
     if one.key in context.readable["worked_out"]:
         return None
     pieces = {PLACE: [Piece(one.place)], ARRIVAL: [Piece(time)]}

@@ -14,7 +14,7 @@ from world.state import Person, World
 
 @dataclass(frozen=True)
 class Moment:
-    """A prompt of a stretch: where the player was after it and at which tick, and the names of
+    """A prompt of a stretch: the player's place and the tick after the prompt, and the names of
     everybody who was at the player's place at any moment of the prompt."""
 
     place: str

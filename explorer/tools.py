@@ -141,8 +141,8 @@ def _may_join(context: ToolContext) -> bool:
 
 
 def before_a_move(arguments: MoveToLocation, context: ToolContext) -> Question | None:
-    """Return the question which place the destination means, unless that is clear, and then the
-    question what happened there since the player left, if that was long ago."""
+    """Return the question which place the destination means. If the place is clear and the player
+    left it long ago, return the question what happened there since."""
     world = world_in(context)
     which = question(arguments.destination, world)
     if which is not None and not context.answers:

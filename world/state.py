@@ -101,8 +101,8 @@ class Person:
     tied_at_start: Mapping[str, str] = field(default_factory=dict)
 
     def tie_to(self, name: str) -> str:
-        """Return what the person is to the person with this name: what the story began with, and
-        what has come of it, or ""."""
+        """Return the tie of the person to the person with this name, or "": the tie with which the
+        story began, and how it has changed."""
         first, now = self.tied_at_start.get(name, ""), self.relationships.get(name, "")
         return f"{first} Since then: {now}" if first and now and now != first else now
 

@@ -325,7 +325,7 @@ class ToolWriting:
         return True, None
 
     def _agent_to_ask(self, name: str) -> Agent:
-        """Return the agent with what the chapter has set for it."""
+        """Return the agent with the settings of the chapter."""
         agent = find_agent(name)
         if agent is None or agent.name == self.agent.name:
             # In the records of calls, the calls of the reply and the questions differ only by their

@@ -111,8 +111,9 @@ class Play:
     # example because the world has nothing that they name. It gets the fields as JSON.
     checks_given: Callable[[Session, Mapping[str, Any]], None] = lambda chapter, given: None
     readable: Callable[[Attempt], Mapping[str, Any]] = lambda attempt: {}
-    # Functions that return changes which the program makes: before the first step of a run, after
-    # the late results that it takes, and when its text is complete.
+    # Functions that return changes which the program itself makes: `begins` before the first step
+    # of a run, after the late results that the run takes, and `concludes` when the text is
+    # complete.
     begins: Callable[[Attempt], Sequence[NewChange]] = lambda attempt: ()
     concludes: Callable[[Attempt, str], Sequence[NewChange]] = lambda attempt, text: ()
     outcome: Callable[[Attempt, str], Sequence[NewEvent]] = reply

@@ -56,8 +56,8 @@ def _search(subject: Subject, tier: Tier) -> Search:
 def _find(
     subject: Subject, tier: Tier, start: int, standing: Sequence[Piece], room: float
 ) -> list[Piece]:
-    """Return the passages that are not among the `standing` pieces and fit the room. The pieces may
-    have the prompts from `start` on.
+    """Return the passages that are not among the `standing` pieces and fit the room. The standing
+    pieces may tell the prompts from `start` on.
 
     Turns are told as the context would tell them, and whole. Lines of memory are told as memory
     tells them. If there is not enough room, the best passages stay.

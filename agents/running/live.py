@@ -163,7 +163,8 @@ def _joined(parts: Iterable[str | StepChanges]) -> str:
 
 
 def _by_steps(parts: Sequence[str | StepChanges]) -> Iterator[tuple[str, StepChanges | None]]:
-    """Yield each text with the changes that follow it, and last the text that no changes follow."""
+    """Yield pairs of a text and the changes directly after it. The last pair has the text after the
+    last changes, and no changes."""
     begin = 0
     for at, part in enumerate(parts):
         if isinstance(part, StepChanges):

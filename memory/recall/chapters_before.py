@@ -52,8 +52,8 @@ def _way_back(
 
 
 def chapters_followed(chapter: Session) -> list[Session]:
-    """Return the chapter that this chapter follows, then the chapter that that one follows, and so
-    on, up to the first chapter or to one that was deleted."""
+    """Return the chapter that this chapter follows, then the chapter before that, and so on, up to
+    the first chapter or to one that was deleted."""
     if chapter.follows_id is None:
         return []
     earlier = Session.objects.filter(story=chapter.story_id, place__lt=chapter.place)

@@ -18,9 +18,9 @@ class Reader:
     everything is found. `until` is the last prompt that may be found. Thoughts are found only with
     `with_thoughts`.
 
-    `before` is a turn to which another attempt is made, so that its memory is left out. `shown` are
-    texts of memory's lines that the reader has in view, which are not found. If the reader has the
-    text of the lock in view, `has_lock` is True.
+    `before` is a turn at which another attempt is being made. The memory of this turn is left out.
+    `shown` are the texts of lines of memory that the reader already has in view. They are not
+    found. If the reader has the text of the lock in view, `has_lock` is True.
 
     In a chapter before the one that is played, `later_rulings` are the rulings that the reader
     knows from the chapters after it. It is None in the chapter that is played.

@@ -111,7 +111,8 @@ def _titled() -> list[tuple[QuerySet[Any], str]]:
         )
     )
     earlier = Session.objects.filter(before, story=OuterRef("story")).order_by()
-    # The index of titles has this condition of the place, which is true of all chapters.
+    # This condition is true of all chapters. It is here because the index of titles has the same
+    # condition.
     first = Session.objects.filter(~Exists(earlier), story__title="", place__gte=0)
     first = first.annotate(by=Lower("title"))
     return [(own, "pk"), (first, "story")]

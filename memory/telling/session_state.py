@@ -209,7 +209,7 @@ def _chronicle(now: Present, told: Iterable[Happening], *, beside_lock: bool) ->
 
 
 def _changing(now: Present, *, beside_lock: bool) -> Iterator[StateLine]:
-    """Yield the lines of what holds now, and of what the Game Master withdrew."""
+    """Yield the lines about facts that hold now, and about facts that the Game Master withdrew."""
     for fact in now.withdrawn:
         still_stands = beside_lock and fact.is_in_lock
         rank = Rank.OVERRULED if still_stands else Rank.WITHDRAWN
@@ -344,8 +344,9 @@ def _once(lines: list[StateLine]) -> list[StateLine]:
     rank stays.
 
     Most lines of the chronicle are repetitions only under the same prompts, because what happened
-    twice is told twice. Canon and open threads are told once in the whole of memory. Repetitions of
-    these go first: a line that stays nowhere must not take the place of an event.
+    twice is told twice. Canon and open threads are told once in the whole of memory. The
+    repetitions of canon and open threads are removed first, because a line that is removed anyway
+    must not take the place of an event.
     """
     once = _without_repetitions(
         lines,

@@ -260,8 +260,8 @@ class _Told:
         return bool(has_object) and _begins_sentence(before, is_whole=start <= _BESIDE)
 
     def _is_shouted(self, before: str, word: str, behind: str) -> bool:
-        """Return whether the words beside this one have large letters alone, too, so that a large
-        letter says nothing."""
+        """Return whether this word and the words beside it have only large letters, so that a large
+        letter does not show a name."""
         beside = [*_WORDS.findall(before)[-1:], *_WORDS.findall(behind)[:1]]
         said = [one for one in beside if len(one) > 1 and one.upper() != one.lower()]
         return word.isupper() and len(word) > 1 and bool(said) and all(map(str.isupper, said))

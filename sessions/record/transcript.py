@@ -46,8 +46,8 @@ class Entry:
     perceived_by: str = ""
     # True for a thought. It is shown only on request, and it is no part of the transcript.
     is_thought: bool = False
-    # True for the number of a turn at which the user wrote nothing, if the turn has other entries.
-    # Models read this number, and people do not.
+    # True for an entry that has only the number of a turn at which the user wrote nothing, if the
+    # turn has other entries. Only models read this entry.
     is_silent: bool = False
     attempt_id: uuid.UUID | None = None
     # For a reply, its place among all replies to the prompt, if these are shown, and the way in

@@ -128,8 +128,8 @@ def delete_story(request: HttpRequest, story_id: UUID) -> Status[None]:
 def restore_whole_story(
     request: HttpRequest, story_id: UUID, deleted_with: UUID | None = None
 ) -> StoryDocument:
-    """Bring back the chapters of the story that were deleted last, within the last day, or with
-    `deleted_with` those that were deleted together with this chapter."""
+    """Bring back the story's latest deleted chapters, if they were deleted within the last day.
+    With `deleted_with`, bring back the chapters that were deleted together with this chapter."""
     return read_story_document(restore_story(story_id, deleted_with))
 
 

@@ -99,8 +99,7 @@ class Sent:
 
     fields: Mapping[str, str]
     marks: Mapping[str, str]
-    # Whether the form has all values of the page, so that a value need not be one that the user has
-    # changed.
+    # Whether the form has all values of the page, even values that the user has not changed.
     is_whole: bool
 
     @classmethod

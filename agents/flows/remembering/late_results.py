@@ -80,7 +80,7 @@ def take_waiting_results(attempt: Attempt) -> None:
 def world_at_end(chapter: Session) -> Any:
     """Return the present world with the finished late results that wait for the next run.
 
-    A next chapter gets the world so, because no further run of this chapter takes these results. A
+    The next chapter gets this world, because no further run of this chapter takes these results. A
     result that the world cannot take is left out.
     """
     rules, next_run = mode_of(chapter).world, Attempt(session=chapter)

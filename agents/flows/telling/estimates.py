@@ -34,8 +34,8 @@ def estimate_build(chapter: Session) -> CallsEstimate:
 
 
 def _weigh_build(chapter: Session, model: AgentModel) -> tuple[int, int, int]:
-    """Return the tokens of the requests of all unfinished scenes, those of their texts, and the
-    number of these scenes.
+    """Return three numbers for the unfinished scenes: the tokens of their requests, the tokens of
+    their texts, and the number of the scenes.
 
     Only the request of the longest scene is composed, because the other requests differ only by
     their transcripts. But the request of the first scene has no end of an earlier scene.

@@ -33,7 +33,7 @@ _DIGITS = 7
 # The most characters of the prose, or of the last words of the play, from which a line of the shelf
 # is taken.
 _WORDS_READ = 300
-# The most replies of a chapter that are looked through for one in which no model declines.
+# The most replies of a chapter among which a reply is sought in which no model declines.
 _PASSED_OVER = 20
 
 # The next step in a chapter of each group, as the name of its button.

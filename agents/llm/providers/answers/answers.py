@@ -229,7 +229,8 @@ class Answer:
         return refused_or_busy(self._subject, 0, refusal, secret=self._secret)
 
     def _failure_at_end(self, ending: Ending) -> Failure:
-        """Return the failure for an end by which the server says that the reply is not whole."""
+        """Return the failure if the server's reason for the end says that the reply is not
+        complete."""
         has_text = self.has_text
         match ending:
             case Ending.FILTERED if has_text:

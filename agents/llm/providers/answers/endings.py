@@ -49,7 +49,8 @@ _PARTS = {
 }
 _BY_REASON = {reason: ending for ending, reasons in _REASONS.items() for reason in reasons}
 _NOT_A_LETTER = re.compile("[^a-z]+")
-# How a reason begins if a gateway writes the name of the list to which it belongs.
+# Some gateways write a reason with the name of its list in front, such as "FinishReason.STOP". This
+# is the name of the list.
 _LIST = "finishreason"
 # The fields in which a server may write the reason. In the fields after the first, only a known
 # reason counts.

@@ -65,7 +65,7 @@ _IS_UNKNOWN = re.compile(
     r"unrecogni[sz]ed|unknown|unexpected|extra (?:inputs?|fields?|propert)|additional propert",
     re.IGNORECASE,
 )
-# Parts of the path to a field without which no request can be made.
+# Words in the path of a refused field that show that the field cannot be left out.
 _NEEDED = {"messages", "model", "prompt", "input"}
 # By these words, a message of the chat or the model is at fault, even if the words also name a
 # field.

@@ -20,8 +20,8 @@ _MOST_READ, _MOST_SHOWN = 4_000, 300
 _MOST_VALUES, _DEEPEST = 500, 8
 # The most texts that are shown of an answer whose names are not in the tables below.
 _MOST_UNFORESEEN = 10
-# The fewest characters of a key that is removed from a server's words, and the fewest of a key
-# that is removed even inside a word.
+# A key with fewer characters than the first number is not removed from a server's words. A key with
+# fewer characters than the second number is not removed inside a word.
 SHORTEST_KEY, LONG_KEY = 4, 12
 
 # The names under which servers put their words, or an object that has the words. `raw` has the
