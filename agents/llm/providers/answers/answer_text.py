@@ -61,9 +61,9 @@ class AnswerText:
         self.has_ended = False
         # The text that is not read yet, because a mark may begin in it.
         self._held = ""
-        # The form of the thoughts in which the reader is. If the text may only look like thoughts,
-        # it counts as thoughts only once their end comes. Other thoughts end with the answer at the
-        # latest.
+        # The form of the thoughts that are being read. Text of some forms may only look like
+        # thoughts, and counts as thoughts only once their end has come. Thoughts of the other forms
+        # end with the answer at the latest.
         self._inside: Thoughts | None = None
         self._begin = ""
         self._needs_end = False

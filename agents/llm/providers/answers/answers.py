@@ -297,7 +297,7 @@ def _first_choice(choices: Iterable[object]) -> object:
 
 
 def _fragments_in(said: dict[str, object]) -> object:
-    # The older field for one call.
+    # The older protocol has this field, with a single tool call.
     called = said.get("function_call")
     return said.get("tool_calls") or ([{"index": 0, "function": called}] if called else None)
 
