@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents.modes.fields import handed_on_of
 from agents.modes.world_rules import HandedOn
 from explorer.setup import (
     MOST_ALIASES,
@@ -46,7 +45,7 @@ def initial_world(chapter: Session) -> World:
     themselves."""
     setup = exploration_of(chapter)
     world = world_of_setup(setup)
-    handed_on = handed_on_of(chapter)
+    handed_on = chapter.tab1.handed_on
     return _go_on(_renamed(read_world(handed_on), setup), world, setup) if handed_on else world
 
 

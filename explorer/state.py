@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from agents.modes.registry import chance_of
 from agents.prompting.tools import ProposedChange, ToolContext
 from explorer.setup import Exploration, PersonSetup
 from sessions.language.speaker_marks import holds_mark
 from sessions.language.words import beginning_of
 from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Attempt, Change
+from sessions.play.chance import chance_of
 from world import changes
 from world.names import normalized
 from world.state import Known, Person, Place, World

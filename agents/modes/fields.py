@@ -64,12 +64,6 @@ def setup_at(attempt: Attempt) -> BaseModel | None:
     return check_setup(mode_of(chapter), chapter.tab1.mode_setup | kept, is_stored=True)
 
 
-def handed_on_of(chapter: Session) -> dict[str, Any]:
-    """Return what the chapter's mode handed on from the world of the chapter before (see `HandedOn`
-    in agents.modes.world_rules), or an empty object."""
-    return dict(chapter.tab1.handed_on)
-
-
 @transaction.atomic
 def save_mode_setup(
     session_id: uuid.UUID, content: dict[str, Any] | Callable[[dict[str, Any]], None]

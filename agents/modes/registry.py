@@ -5,11 +5,11 @@ declaration. All other code reaches a mode through agents.modes.registry.
 """
 
 import math
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from types import ModuleType
 
 from django.conf import settings
@@ -32,7 +32,6 @@ from sessions.language.text import is_blank
 from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, MAX_PEOPLE, PAYLOAD_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, THOUGHT, Attempt, Session
 from sessions.payloads import check_stored_size
-from sessions.play import chance
 from sessions.play.attempts import Writer
 from sessions.play.events import NewEvent, reply
 from sessions.play.played_world import NewChange
@@ -117,14 +116,6 @@ def who_answers(chapter: Session, actor: int | None) -> Writer:
     return mode_of(chapter).play.answers(chapter, actor)
 
 
-def chance_of(attempt: Attempt, name: str) -> random.Random:
-    """Return a generator of random numbers. The numbers depend on the chapter's seed, the number of
-    the attempt's turn, and the name."""
-    chapter = attempt.session
-    number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
-    return chance.chance(chapter, number, name)
-
-
 def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     """Return the events that the mode makes of the text.
 
@@ -162,7 +153,10 @@ def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[Ne
 
 def all_agents() -> tuple[Agent, ...]:
     """Return the agents of the engine and of every mode. The agents with numbers come first."""
-    return agents_of(tuple(settings.MODES))
+    agents = chain(ENGINE_AGENTS, *(mode.agents for mode in all_modes()))
+    return tuple(
+        sorted(agents, key=lambda agent: math.inf if agent.agent_id is None else agent.agent_id)
+    )
 
 
 def agents_in(chapter: Session) -> list[Agent]:
@@ -227,15 +221,6 @@ def load_modes(apps: tuple[str, ...]) -> Mapping[str, Mode]:
         for name, job_kind in mode.play.job_kinds.items():
             declare_job_kind(name, job_kind)
     return modes
-
-
-@lru_cache(maxsize=16)
-def agents_of(apps: tuple[str, ...]) -> tuple[Agent, ...]:
-    agents = list(ENGINE_AGENTS)
-    for mode in load_modes(apps).values():
-        agents += mode.agents
-    agents.sort(key=lambda agent: math.inf if agent.agent_id is None else agent.agent_id)
-    return tuple(agents)
 
 
 def _check_kinds(what: str, kinds: Iterable[str], declared: frozenset[str]) -> None:

@@ -38,7 +38,7 @@ class HandedOn:
 
     `setup` are the fields that the mode adds to the next chapter's Tab 1, or None to copy the
     fields of the chapter before. `world` is a JSON object from which the next chapter's world can
-    begin (see `handed_on_of` in agents.modes.fields).
+    begin (`Tab1Inputs.handed_on`).
     """
 
     setup: dict[str, Any] | None = None

@@ -12,7 +12,7 @@ from django.urls import get_resolver
 from pytest_django import Settings
 
 from agents.modes.declaration import AddedLayer, Mode, Play, Stage
-from agents.modes.registry import agents_of, load_modes
+from agents.modes.registry import load_modes
 from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, world_text
 from agents.prompting.layers import Piece
@@ -70,5 +70,4 @@ def install(monkeypatch: pytest.MonkeyPatch, settings: Settings, **modes: Any) -
         monkeypatch.setitem(sys.modules, f"{app}.mode", module)
     # An earlier test may have declared other modes in apps with the same names.
     load_modes.cache_clear()
-    agents_of.cache_clear()
     settings.MODES = ["gamemaster", *modes]

@@ -3,7 +3,7 @@
 import hashlib
 import random
 
-from sessions.models import Session
+from sessions.models import Attempt, Session
 
 
 def chance(chapter: Session, number: int, name: str) -> random.Random:
@@ -15,3 +15,10 @@ def chance(chapter: Session, number: int, name: str) -> random.Random:
     """
     drawn = f"{chapter.seed.hex} {number} {name}"
     return random.Random(hashlib.sha256(drawn.encode()).digest())  # noqa: S311  (no secret)
+
+
+def chance_of(attempt: Attempt, name: str) -> random.Random:
+    """Return a generator of random numbers for the attempt's turn and this name."""
+    chapter = attempt.session
+    number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
+    return chance(chapter, number, name)

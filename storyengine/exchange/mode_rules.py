@@ -1,7 +1,7 @@
 """Checks the parts of a file that depend on the chapter's mode: the setup, the kinds, and the
 world."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from agents.exceptions import BadSetup
@@ -35,19 +35,12 @@ def mode_named(name: str) -> Mode:
     return mode
 
 
-# The parts that a mode may add to a chapter in a file, each with a function that says whether the
-# mode declares the part.
-_ADDED: Mapping[str, Callable[[Mode], bool]] = {
-    "setup": lambda mode: mode.setup.fields is not None,
-    "handed_on": lambda mode: mode.world.hands_on is not None,
-}
-
-
 def check_mode_content(chapter: Chapter) -> None:
     """Check the fields that the mode adds to Tab 1, and the world that it handed on. Raises
     BadChapterFile."""
     mode = mode_named(chapter.mode)
-    added = {name for name, has in _ADDED.items() if has(mode)}
+    parts = {"setup": mode.setup.fields, "handed_on": mode.world.hands_on}
+    added = {name for name, declared in parts.items() if declared is not None}
     if chapter.mode_content.keys() - added:
         only = " and ".join(sorted(added))
         nothing = f"must be empty, since {mode.name} adds nothing"

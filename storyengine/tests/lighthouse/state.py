@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.modes.fields import handed_on_of, setup_of
+from agents.modes.fields import setup_of
 from agents.modes.world_rules import Act, HandedOn, WorldRules
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import Subject
@@ -35,7 +35,7 @@ class Light:
 
 
 def first_light(chapter: Session) -> Light:
-    tower, handed_on = setup_of(chapter), handed_on_of(chapter)
+    tower, handed_on = setup_of(chapter), chapter.tab1.handed_on
     assert isinstance(tower, Tower)
     lamps, tides = handed_on.get("lit", []), handed_on.get("tides", [])
     lessons = tuple((who, what) for who, what in handed_on.get("lessons", []))

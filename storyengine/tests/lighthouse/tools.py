@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import Field
 
-from agents.modes.registry import chance_of
 from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolContext, ToolResult
 from sessions.models import PERSON, Attempt
+from sessions.play.chance import chance_of
 from storyengine.tests.lighthouse.pilot import Lookout, asks_for_the_ship
 from storyengine.tests.lighthouse.state import LIT, RANG, SIGHTED, WIND, WORLD
 
