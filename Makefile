@@ -98,5 +98,5 @@ $(shell test -x .venv/bin/python || rm -f .venv/installed .venv/installed-dev)
 	@touch $@
 
 # Style sheets and scripts under names made from their content, for caches to keep.
-staticfiles/staticfiles.json: .venv/installed $(shell find static -type f)
+staticfiles/staticfiles.json: .venv/installed $(shell find static */static -type f)
 	@DEBUG=false python manage.py collectstatic --no-input --verbosity 0
