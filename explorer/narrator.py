@@ -165,8 +165,8 @@ def last_seen(world: World, about: Mapping[str, str] | None = None) -> list[str]
 
 
 def things(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the things that are here, those elsewhere that the player's words are about, and how
-    the player is."""
+    """Return the things that are here, the things elsewhere that the player's words are about, and
+    the player's conditions."""
     world = world_for(subject)
     lines = []
     for heading, some in (

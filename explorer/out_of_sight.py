@@ -18,7 +18,7 @@ from sessions.models import Attempt, Event
 from sessions.record.chosen_events import chosen_events
 from world.state import World
 
-# The most facts that the model is told of those that a person has learned. They are the newest (the
+# Of the facts that a person has learned, the model is told at most this number: the newest (the
 # specification's figure).
 _LAST_KNOWN = 5
 # The most tokens of the last passages that were told at the place.

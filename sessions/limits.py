@@ -43,7 +43,7 @@ PAYLOAD_CHAR_LIMIT = 1_000_000
 LANGUAGE_TAG_CHAR_LIMIT = 35
 # The most characters in the name of the language in which an event is found.
 LANGUAGE_CHAR_LIMIT = 20
-# The most characters of an event by which it can be found, and of a term.
+# The most characters of an event from which its terms are made, and the most characters of a term.
 FOUND_CHAR_LIMIT, TERM_CHAR_LIMIT = 100_000, 40
 MAX_ATTEMPTS_OF_A_TURN = 50
 # The most changes of one run and of the acts after it, together.

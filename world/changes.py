@@ -1,8 +1,9 @@
 """The kinds of change of a world of places, and the function for each kind, which returns the world
 after the change.
 
-A payload is a JSON object. Names in it are names of places and people as the world has them. A
-change that names somebody or something the world does not have leaves this part out.
+A payload is a JSON object. Names in it are names of places and people as the world has them. If a
+change names a person, a place or a thing that the world does not have, this part of the change is
+left out.
 """
 
 from bisect import insort

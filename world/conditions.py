@@ -1,8 +1,8 @@
 """The kinds of change of things and of conditions, and the function for each kind, which returns
 the world after the change.
 
-A payload names people and places as the world has them. A change that names somebody or something
-the world does not have leaves this part out.
+A payload names people and places as the world has them. If a change names a person, a place or a
+thing that the world does not have, this part of the change is left out.
 """
 
 from collections.abc import Mapping, Sequence

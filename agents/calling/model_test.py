@@ -68,7 +68,7 @@ class TestResult:
 
 @dataclass
 class _Heard:
-    """What has come from the model so far."""
+    """The parts of the model's answer that have come so far."""
 
     text: str = ""
     usage: Usage | None = None

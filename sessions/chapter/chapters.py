@@ -88,8 +88,8 @@ def setup_with(world: str, scene: str, characters: Sequence[Mapping[str, Any]]) 
 
 
 def is_setup(chapter: Session, setup: SetupChange) -> bool:
-    """Return whether the chapter's Tab 1 is this whole one, word for word. The number of prompts of
-    a summary may differ, because no text depends on it."""
+    """Return whether the chapter's Tab 1 equals this complete setup, word for word. The number of
+    prompts of a summary may differ, because no text depends on it."""
     tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
     stored = {one.name: chapter.agent_texts(one.name) for one in CAST_TEXTS}
     return (

@@ -312,7 +312,8 @@ class Session(models.Model):
         return {str(slot): text for slot, text in texts.items() if text}
 
     def private_text(self, slot: int | None) -> str:
-        """Return the texts of a character that only its own requests have, as they tell them."""
+        """Return the private texts of a character, in the form in which its own requests tell
+        them."""
         told = (one.as_told(self.agent_texts(one.name).get(str(slot), "")) for one in PRIVATE_TEXTS)
         return "\n\n".join(text.strip() for text in told if text)
 

@@ -24,8 +24,9 @@ from agents.prompting.agent import Agent
 EMBEDDED, ENVIRONMENT = "embedded", "environment"
 # The key of the choice for all agents without a choice of their own.
 ALL = ""
-# The name of the environment's server in the records of calls. The preset OpenAI has this name too.
-# So it has another name in the records, which no server can have.
+# The name of the environment's server in the records of calls. A server that was added by the
+# preset OpenAI has the same name, so the second name stands for it in the records. No server can
+# have the second name itself.
 ENVIRONMENT_PROVIDER = "openai"
 _ADDED_OPENAI = "added:openai"
 

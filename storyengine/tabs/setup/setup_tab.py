@@ -71,7 +71,7 @@ class Panel:
     """The panel of a slot on Tab 1. The texts of a hidden panel are kept."""
 
     character: Character
-    # The texts beside the name, those of one line and the longer ones.
+    # The texts beside the name: texts of one line, and longer texts.
     lines: list[tuple[CastText, str]]
     longer: list[tuple[CastText, str]]
     is_hidden: bool
