@@ -1,10 +1,8 @@
 """A mode may ask agent 8 for more than the keys of a delta. What it tells there is a late result,
 and changes the world once a later run takes it."""
 
-import itertools
 import json
 import logging
-import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,12 +18,9 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.modes.declaration import Memory
 from agents.modes.registry import load_modes
-from agents.running.results import waiting_results
 from agents.tests.replies import answer_in_form, turn_delta
-from memory.blocks.blocks import counting_deltas
-from sessions.models import Attempt, Session
+from sessions.models import Session
 from storyengine.api.tests.calling import address, call
-from storyengine.exchange.importing import import_chapter
 from storyengine.tests.lighthouse import mode as lighthouse_mode
 from storyengine.tests.lighthouse.learned import ADDITION
 from storyengine.tests.lighthouse.mode import MODE
@@ -34,11 +29,9 @@ from storyengine.tests.playing_the_lighthouse import (
     changes,
     light_of,
     played,
-    reroll,
-    written,
 )
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
-from storyengine.tests.test_second_mode_around_play import work_on_all
+from storyengine.tests.test_setup_and_stages import work_on_all
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
 
@@ -161,19 +154,6 @@ def test_a_key_that_cannot_be_read_costs_no_memory(
     assert not Job.objects.filter(kind=Job.Kind.MEMORY_RESULT).exists()
 
 
-class TestOtherAttempts:
-    def test_it_belongs_to_the_attempt_that_was_told(self, chapter: Session) -> None:
-        remember(chapter, "one", "two", "three")
-        reroll(chapter, user_text="I say drei.")
-        play(chapter, "four")
-        assert lessons(chapter) == []
-        # The memory of the new attempt is written, and the run after it takes what it brings.
-        work_on_all()
-        play(chapter, "five")
-        assert lessons(chapter) == ["drei"]
-        assert [kind for kind, _ in changes(chapter, 4)] == []
-
-
 class TestNextChapter:
     def begun_after(self, chapter: Session) -> Session:
         answer = call("POST", f"/api/story/{chapter.story_id}/chapter")
@@ -184,61 +164,6 @@ class TestNextChapter:
         remember(chapter, "one", "two", "three")
         assert lessons(chapter) == []
         assert lessons(self.begun_after(chapter)) == ["three"]
-
-
-class TestCopies:
-    def test_a_file_and_a_fork_have_what_waits(self, chapter: Session) -> None:
-        remember(chapter, "one", "two", "three")
-        fork = call("POST", address(chapter, "fork"), {"number": 3}, Idempotency_Key="f").json()
-        forked = Session.objects.get(title__startswith=fork["title"], origin=chapter)
-        for copy in (import_chapter(written(chapter)), forked):
-            assert lessons(copy) == []
-            play(copy, "four")
-            assert lessons(copy) == ["three"]
-
-    def test_a_fork_before_it_was_taken_has_it_waiting(self, chapter: Session) -> None:
-        remember(chapter, "one", "two", "three")
-        play(chapter, "four")
-        call("POST", address(chapter, "fork"), {"number": 3}, Idempotency_Key="f")
-        forked = Session.objects.get(origin=chapter)
-        assert lessons(forked) == []
-        [waiting] = waiting_results(Attempt(session=forked))
-        assert waiting.kind == "lighthouse.learned"
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_played_each_lesson_of_a_chosen_attempt_is_taken_once(
-    chapter: Session, seed: int
-) -> None:
-    """Each prompt has a word of its own, which the delta that ends with it brings."""
-    chance = random.Random(seed)  # noqa: S311  (no secret)
-    words = (f"word{at}" for at in itertools.count())
-    play(chapter, next(words))
-    for _ in range(16):
-        match chance.choice(("play", "play", "play", "reroll", "choose", "work", "copy")):
-            case "play":
-                play(chapter, next(words))
-            case "reroll":
-                reroll(chapter, user_text=f"I say {next(words)}.")
-            case "choose":
-                number = chapter.turns.count()
-                made = chapter.attempts.filter(turn__number=number)
-                one = chance.choice([str(attempt.pk) for attempt in made])
-                call("POST", address(chapter, f"turns/{number}/choose"), {"attempt_id": one})
-            case "work":
-                work_on_all()
-            case "copy":
-                chapter = import_chapter(written(chapter))
-        assert len(set(lessons(chapter))) == len(lessons(chapter))
-    # The prompt after the choice asks for what is missing, and the prompt after it takes it.
-    play(chapter, next(words))
-    work_on_all()
-    play(chapter, next(words))
-    latest = chapter.turns.count()
-    ends = counting_deltas(chapter).filter(to_prompt_index__lt=latest)
-    last = [chapter.turns.get(number=one.to_prompt_index).chosen for one in ends]
-    assert last
-    assert lessons(chapter) == [one.words.removeprefix("I say ")[:-1] for one in last]
 
 
 def test_a_summary_that_goes_on_keeps_what_it_was_told(

@@ -20,10 +20,9 @@ from agents.prompting.tools import ToolForm
 from sessions.language.text import scrub_reply
 from sessions.models import Session
 from storyengine.api.tests.calling import address, assert_problem, call
-from storyengine.exchange.importing import import_chapter
 from storyengine.tests.lighthouse.keeper import KEEPER
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
-from storyengine.tests.playing_the_lighthouse import chosen, played, prompt, written
+from storyengine.tests.playing_the_lighthouse import chosen, played, prompt
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 
 database = pytest.mark.django_db
@@ -110,25 +109,6 @@ class TestInPlay:
             "I pull.",
             "The bell rings: 1.",
             "It is still and",
-        ]
-
-    def test_an_edit_a_file_and_a_fork_have_the_places(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(rings("I pull.", 1), "It is still.")
-        played(chapter)
-        assert places(import_chapter(written(chapter))) == [7]
-        fork = call("POST", address(chapter, "fork"), {"number": 1}, Idempotency_Key="f")
-        assert places(Session.objects.get(pk=fork.json()["session_id"])) == [7]
-        edited = call(
-            "POST", address(chapter, "turns/1/edit"), {"text": "I pull.\n\nIt was still."}
-        )
-        assert edited.status_code == 201, edited.content
-        assert places(chapter) == [7]
-        assert [text for _, text in told(chapter)] == [
-            "I pull.",
-            "The bell rings: 1.",
-            "It was still.",
         ]
 
 

@@ -1,5 +1,5 @@
-"""Tests of turns whose only events are thoughts. Such turns are played, remembered, narrated, tried
-and copied."""
+"""Tests of turns whose only events are thoughts. Such turns are played, remembered, narrated and
+tried."""
 
 import json
 from dataclasses import replace
@@ -26,10 +26,8 @@ from storyengine.api.tests.calling import (
     events_in,
     in_loop,
 )
-from storyengine.exchange.forking import fork_chapter
-from storyengine.exchange.importing import import_chapter
 from storyengine.tests.lighthouse.mode import MODE
-from storyengine.tests.playing_the_lighthouse import begin, chosen, played, prompt, reroll, written
+from storyengine.tests.playing_the_lighthouse import begin, chosen, played, prompt
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
@@ -50,10 +48,6 @@ def think(chapter: Session, provider: ScriptedProvider) -> Any:
     answer = prompt(chapter, 2, "")
     assert answer.status_code == 201, answer.content
     return answer.json()
-
-
-def kinds(chapter: Session) -> list[tuple[int, str, str]]:
-    return list(chapter.events.values_list("prompt_index", "kind", "text"))
 
 
 class TestPlay:
@@ -84,17 +78,6 @@ class TestPlay:
         assert "".join(token["text"] for _, token in tokens) == f"*thinks* {THOUGHT}"
         assert folded == ("token", {"text": "", "is_restart": True})
         assert (name, turn["events"]) == ("turn", [])
-
-    def test_another_attempt_may_say_something_and_the_thought_can_be_chosen_again(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        thought = think(chapter, provider)["attempt_id"]
-        provider.enqueue("I wait.")
-        reroll(chapter)
-        assert read_transcript(chapter).plain_text.endswith("I wait.")
-        body = {"attempt_id": thought}
-        assert call("POST", address(chapter, "turns/1/choose"), body).status_code == 200
-        assert read_transcript(chapter).plain_text == "1)"
 
 
 class TestTrials:
@@ -161,31 +144,3 @@ def test_memory_and_drafts_have_its_number_and_not_its_thought(
 
 def _texts(request: Any) -> list[str]:
     return [message.content for message in request.messages]
-
-
-class TestCopies:
-    @pytest.fixture(autouse=True)
-    def _played(self, chapter: Session, provider: ScriptedProvider) -> None:
-        think(chapter, provider)
-        provider.enqueue("I climb.")
-        played(chapter, 1)
-        think(chapter, provider)
-
-    def test_a_file_has_such_turns_and_they_go_on(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        copy = import_chapter(written(chapter))
-        assert kinds(copy) == kinds(chapter)
-        assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text
-        assert call("GET", address(copy)).json()["prompt_index"] == 3
-        provider.enqueue("I row.")
-        assert [one["text"] for one in played(copy, 1)] == ["Go on.", "I row."]
-
-    @pytest.mark.parametrize("turn", [1, 3])
-    def test_a_fork_ends_with_such_a_turn(
-        self, chapter: Session, provider: ScriptedProvider, turn: int
-    ) -> None:
-        fork = fork_chapter(chapter.pk, turn)
-        assert kinds(fork) == [one for one in kinds(chapter) if one[0] <= turn]
-        think(fork, provider)
-        assert read_transcript(fork).plain_text.endswith(f"{turn + 1})")

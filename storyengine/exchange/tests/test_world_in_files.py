@@ -22,7 +22,6 @@ from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
 from memory.tests.factories import add_lock
-from sessions.exceptions import WrongState
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Change, Session
 from sessions.play.attempts import open_prompt, open_reroll, start_keeping
 from sessions.play.breaking import broken_attempt, fail_attempt
@@ -36,14 +35,11 @@ from sessions.play.played_world import (
     store_changes,
     take_results,
 )
-from sessions.record.chosen_events import chosen_events
-from sessions.record.transcript import read_transcript
 from sessions.tests.factories import act, make_active_chapter
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
-from testing.refusals import USER_HAS_ACTED
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_harbour")]
 
@@ -152,28 +148,6 @@ def world_of(chapter: Session, **how: Any) -> list[Any]:
     return list(changes_that_count(chapter, **how).values_list(*fields))
 
 
-def test_the_copy_has_the_same_world(chapter: Session) -> None:
-    copy = again(chapter)
-    assert world_of(copy) == world_of(chapter)
-    assert len(world_of(copy)) == 4
-    for number in (1, 2):
-        assert world_of(copy, before=number) == world_of(chapter, before=number)
-        turns = [one.turns.get(number=number) for one in (chapter, copy)]
-        worlds = [
-            [world_of(one.session, attempt=attempt) for attempt in one.attempts.order_by("pk")]
-            for one in turns
-        ]
-        assert sorted(worlds[0], key=str) == sorted(worlds[1], key=str)
-    assert everybody_at(copy) == everybody_at(chapter)
-    assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text
-    told = ("kind", "shown", "agent_slot", "witnesses", "text")
-    events = [
-        list(chosen_events(one, with_thoughts=True).values_list(*told)) for one in (copy, chapter)
-    ]
-    assert events[0] == events[1]
-    assert copy.differs_by_reader
-
-
 def test_the_copy_has_the_same_luck(chapter: Session) -> None:
     drawn = [chance(one, 3, "dice").random() for one in (chapter, again(chapter))]
     assert drawn[0] == drawn[1]
@@ -260,12 +234,6 @@ def test_a_result_of_a_kind_that_the_mode_lacks_is_left_out_of_the_file(
     result_of(chapter.turns.get(number=2).chosen, 4)
     Job.objects.filter(result__level=4).update(status="void", result=None, **lacking)
     assert again(chapter).jobs.count() == chapter.jobs.count() - 1 == 2
-
-
-def test_an_act_closes_its_turn_in_the_copy(chapter: Session) -> None:
-    copy = again(chapter)
-    with pytest.raises(WrongState, match=USER_HAS_ACTED):
-        open_reroll(copy.pk, submission_key="r")
 
 
 def test_a_broken_attempt_can_be_kept_with_its_steps(chapter: Session) -> None:

@@ -39,7 +39,7 @@ from sessions.play.breaking import stop_attempt
 from sessions.play.committing import commit_attempt
 from sessions.play.played_world import everybody_at
 from storyengine.api.tests.calling import address, call
-from storyengine.tests.every_mode.knowing import check_calls, check_memory
+from storyengine.tests.every_mode.knowing import check_calls, check_memory, check_tiers
 from storyengine.tests.every_mode.playing import (
     Step,
     Try,
@@ -71,7 +71,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         self.lost: list[Attempt] = []
         # The numbers of turns that copies from files had at first.
         self.imported: dict[str, int] = {}
-        self.is_fine = False
+        self.is_fine, self.checks = False, 0
         addressed = [one["agent_slot"] for one in self.scenario.prompts]
         self.slots = self.chapter.selected_agent_slots if not addressed else set(addressed) - {None}
         # A chapter that opens with a text has its first turn already.
@@ -133,11 +133,13 @@ class PlaysAttempts(RuleBasedStateMachine):
         }
 
     def text(self, data: st.DataObject, actor: int | None) -> str:
-        """Return a text of one paragraph that is said, and up to two others."""
+        """Return a text of one paragraph that is said, and up to two others; or a thought alone."""
         ends = self.scenario.replies_end.split("\n\n")
         forms = [one.partition(" ")[0] for one in ends if one]
         if actor and self.scenario.thought:
             forms.append(self.scenario.thought)
+            if data.draw(st.integers(0, 5), label="thinks") == 0:
+                return f"{self.scenario.thought} More {self.model.mark('tq')}."
         paragraphs = [f"Reply {self.model.mark()}."]
         for form in data.draw(st.lists(st.sampled_from(["", *forms]), max_size=2), label="forms"):
             kind = "tq" if form == self.scenario.thought != "" else "zq"
@@ -196,6 +198,7 @@ class PlaysAttempts(RuleBasedStateMachine):
             assert answer.status_code == 409, answer.content
             return
         one = self.committed(answer, source.sent, source.scripts, is_again=True)
+        assert one.world == source.world
         one.then, one.edits = source.then, (*source.edits, text)
 
     @rule(
@@ -377,6 +380,9 @@ class PlaysAttempts(RuleBasedStateMachine):
         check_calls(chapter, new)
         self.seen.update(one.pk for one in new)
         check_memory(chapter)
+        if self.slots and self.turns:
+            self.checks += 1
+            check_tiers(chapter, sorted(self.slots), self.checks)
         self.is_fine = True
 
     def check_turn(self, number: int) -> None:

@@ -5,13 +5,16 @@ that the rows are as the user wished is checked where prompts are sent.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import product
 
 from django.db.models import QuerySet
 
 from agents.calling.records.stored_prompts import read_messages
 from agents.models import LLMArtifact
-from agents.modes.registry import find_agent
+from agents.modes.registry import compose_for, find_agent, who_answers
+from agents.prompting.layers import TIERS
+from agents.prompting.sandwich import Subject
 from memory.blocks.blocks import counting_deltas
 from memory.models import MemoryBlock
 from sessions.models import THOUGHT, Attempt, Event, Session
@@ -21,6 +24,8 @@ from storyengine.tests.every_mode.scripted_model import (
     marks_in,
 )
 
+# A budget in tokens that is so large that no layer is shortened.
+ROOM = 1_000_000
 # The layers with the latest play and with memory. Whoever has both is told everything.
 TELLING = {"RECENT_CONTEXT", "STRUCTURED_MEMORY"}
 
@@ -36,16 +41,12 @@ def check_calls(chapter: Session, calls: Iterable[LLMArtifact]) -> None:
         if attempt is None:
             # The call of a job, for a memory or a draft. `check_memory` looks at what came of it.
             assert not marks_in(sent, THOUGHT_MARK), call.agent
+            assert marks_in(sent) <= known_to(chapter, None, chapter.prompt_index + 1), call.agent
             continue
         before = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
         own = _own(attempt)
         known = known_to(chapter, actor, before)
-        assert marks_in(sent) <= known | own, (
-            call.agent,
-            call.job,
-            marks_in(sent) - known - own,
-            sent,
-        )
+        assert marks_in(sent) <= known | own, call.agent
         thoughts = thoughts_of(chapter, actor, before) if actor else set()
         assert marks_in(sent, THOUGHT_MARK) <= thoughts | own, call.agent
         # A trial has the request of its source, in which a layer is changed.
@@ -69,6 +70,25 @@ def check_memory(chapter: Session) -> None:
         sets = {tuple(sorted(one.witnesses)) for one in events}
         # Where no character reads memory, there is one block for the narrator.
         assert audiences in ([()], sorted(sets, key=lambda one: (-len(one), one)))
+
+
+def check_tiers(chapter: Session, slots: Sequence[int], turn: int) -> None:
+    """Check that what a character would be sent next, in a tier that each turn chooses anew, has
+    what the character witnessed and nothing else. The prompt asks for everything that was said.
+    For another attempt at the latest turn, the request has nothing of this turn."""
+    pairs = list(product(slots, TIERS, (None, chapter.prompt_index)))
+    slot, tier, before = pairs[turn % len(pairs)]
+    agent = find_agent(who_answers(chapter, slot).agent, slot)
+    assert agent is not None
+    words = " ".join(chapter.events.values_list("text", flat=True))
+    attempt = Attempt(session=chapter, actor=slot, words=words)
+    subject = Subject(chapter, slot, before, attempt, budget_tokens=ROOM)
+    told = [one.text for layer in compose_for(agent, subject, tier) for one in layer.pieces]
+    following = before or chapter.prompt_index + 1
+    known = known_to(chapter, slot, following)
+    assert marks_in(told) <= known
+    assert known <= marks_in(told) or not _is_told_all(agent.name, slot)
+    assert marks_in(told, THOUGHT_MARK) <= thoughts_of(chapter, slot, following)
 
 
 def known_to(chapter: Session, slot: int | None, before: int) -> set[str]:

@@ -1,7 +1,9 @@
 """Plays the chosen attempts of a chapter in another one, as if nothing else had ever been tried."""
 
+from dataclasses import replace
 from typing import Any
 
+from agents.llm.providers.scripted import Script
 from agents.models import Job
 from chaos.scenarios import Scenario
 from sessions.models import Attempt, Session
@@ -31,7 +33,7 @@ def play_the_chosen(
         one = step.chosen
         if one.scripts:
             _bring_results(one, rows)
-            model.enqueue(*one.scripts)
+            model.enqueue(*_whole(one))
             _play(other, one, _names(chapter), _names(other))
         other.refresh_from_db()
         assert other.prompt_index == number
@@ -53,14 +55,26 @@ def _play(other: Session, one: Try, names: dict[int, str], others: dict[int, str
         if who := body.get("witnesses"):
             numbers = {name: number for number, name in others.items()}
             body["witnesses"] = [numbers[names[number]] for number in who]
-        status = 502 if one.then == "keep" else 201
+        status = 502 if _breaks_off(one) else 201
         answer = call("POST", address(other, "prompt"), body)
         assert answer.status_code == status, answer.content
-    if one.then == "keep":
+    if _breaks_off(one):
         assert call("POST", address(other, "keep")).status_code == 201
     for text in one.edits:
         path = address(other, f"turns/{other.prompt_index + 1}/edit")
         assert call("POST", path, {"text": text}).status_code == 201
+
+
+def _whole(one: Try) -> list[Script]:
+    """Return the scripts of the attempt, without the error after the text that the user kept."""
+    *steps, last = one.scripts
+    return one.scripts if _breaks_off(one) else [*steps, replace(last, error=None)]
+
+
+def _breaks_off(one: Try) -> bool:
+    """Whether the attempt broke off before the first word of its last step, so that only the text
+    of earlier steps was kept."""
+    return one.then == "keep" and not one.scripts[-1].text
 
 
 def _bring_results(one: Try, rows: dict[Any, Attempt]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from agents.modes.checks import check_modes
 from sessions.tests.weekly import few
 from storyengine.tests.every_mode.installed import APPS, Install
 from storyengine.tests.every_mode.installed import installed as installed
@@ -25,6 +26,7 @@ def test_however_it_is_played_a_chapter_is_what_its_chosen_attempts_made(
     installed: Install, monkeypatch: pytest.MonkeyPatch, app: str
 ) -> None:
     model = installed(app)
+    assert check_modes() == []
     monkeypatch.setattr(Play, "scenario", model.scenario)
     monkeypatch.setattr(Play, "model", model)
     run_state_machine_as_test(

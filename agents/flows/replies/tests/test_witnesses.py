@@ -10,46 +10,36 @@ from collections.abc import Callable, Collection
 
 import pytest
 from asgiref.sync import async_to_sync
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pytest_django import Settings
 
-from agents.calling.model_access import model_of, substitute_provider
+from agents.calling.model_access import model_of
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.remembering.summarizing import queue_due_summary, write_memory_deltas
-from agents.flows.replies.choosing import choose_reply, edit_reply
 from agents.flows.replies.dry_run import look_ahead
 from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.warmup import _compose_start
-from agents.flows.telling.ending import reopen, request_end
 from agents.flows.tests.playing import play
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
 from agents.modes.registry import all_modes
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.layers import TIERS, Layer, Tier
+from agents.prompting.layers import Layer, Tier
 from agents.prompting.sandwich import Subject, compose
-from agents.running.jobs import claim, due_jobs
+from agents.running.jobs import claim
 from agents.running.recovery import recover
 from agents.running.watch import Watch
-from agents.running.work import work_on
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.blocks import stretches
-from memory.blocks.blocks import counting_deltas, knows, stretch_starts
+from memory.blocks.blocks import counting_deltas, knows
 from memory.blocks.stretches import Stretch, StretchRule, audiences_in
-from memory.canon.corrections import write_correction
 from memory.tests.factories import add_lock
-from sessions.chapter.chapters import delete_chapter
-from sessions.models import THOUGHT, Attempt, Session, State, Turn
+from sessions.models import THOUGHT, Attempt, Session, State
 from sessions.play.attempts import Writer, open_prompt
 from sessions.play.committing import commit_attempt
 from sessions.play.events import NewEvent
-from sessions.play.played_world import NewChange, add_changes, changes_that_count
-from sessions.record.chosen_events import chosen_events
-from sessions.tests.factories import add_reply, add_turn, make_active_chapter
-from sessions.tests.weekly import few
+from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -271,174 +261,3 @@ def test_a_stretch_with_nothing_to_tell_is_known_to_those_for_whom_memory_is_wri
     delta = counting_deltas(chapter).get()
     assert delta.audience == ([1, 2, 3] if for_characters else [])
     assert knows(delta.audience, [2]) == for_characters
-
-
-@pytest.fixture
-def _scenes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Declare that a change of the kind SCENE_OVER ends a stretch early."""
-    rule = StretchRule(ended_by=frozenset({SCENE_OVER}))
-    monkeypatch.setitem(stretches._rules, "gamemaster", rule)
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(
-            ["turn"] * 5 + ["scene", "again", "choose", "edit", "rule", "remember", "end"]
-        ),
-        # The next three strategies give the slot that is addressed, the slots that perceive or
-        # read, and a number that picks an attempt.
-        st.integers(1, 3),
-        st.none() | st.sets(st.integers(1, 3), min_size=1),
-        st.integers(0, 9),
-    ),
-    min_size=8,
-    max_size=32,
-)
-
-
-class Played:
-    """A chapter that is played at random.
-
-    Each of its texts has its own marked word. The test stores who may read each ruling.
-    """
-
-    def __init__(self) -> None:
-        self.chapter = make_active_chapter()
-        add_lock(self.chapter, world_lock())
-        self.said = 0
-        self.rulings: list[tuple[str, list[int]]] = []
-
-    def mark(self) -> str:
-        self.said += 1
-        return f"zq{self.said:03}"
-
-    def take(self, step: str, slot: int, who: set[int] | None, which: int) -> None:
-        self.chapter.refresh_from_db()
-        if step == "turn":
-            self.play(slot, who)
-        elif step == "scene":
-            self.play(slot, who, ends_scene=True)
-        elif step == "rule":
-            readers = None if who is None else sorted(who)
-            block = write_correction(self.chapter.pk, canon=f"so is {self.mark()}", readers=readers)
-            assert block.audience is not None
-            self.rulings.append((f"zq{self.said:03}", block.audience))
-        elif self.chapter.prompt_index == 0:
-            return
-        elif step == "again":
-            self.try_again(who, is_chosen=bool(which % 2), ends_scene=which % 3 == 0)
-        elif step == "choose":
-            committed = self.latest.attempts.filter(status=Attempt.Status.COMMITTED)
-            choose_reply(self.chapter.pk, self.latest.number, committed[which % len(committed)].pk)
-        elif step == "edit":
-            edit_reply(self.chapter.pk, self.latest.number, f"Edited {self.mark()}.")
-        elif step == "remember":
-            remember_all()
-        else:
-            request_end(self.chapter.pk, accept_calls=True)
-            remember_all()
-            reopen(self.chapter.pk)
-
-    @property
-    def latest(self) -> Turn:
-        return self.chapter.turns.latest("number")
-
-    def play(self, slot: int, who: set[int] | None, *, ends_scene: bool = False) -> None:
-        chapter, number = self.chapter, self.chapter.prompt_index + 1
-        witnesses = None if who is None else sorted({*who, slot})
-        words, reply = f"Words {self.mark()}.", f"Reply {self.mark()}."
-        turn = add_turn(chapter, number, words=words, reply=reply, actor=slot, witnesses=witnesses)
-        if ends_scene:
-            end_scene(turn.chosen)
-        chapter.prompt_index = number
-        chapter.save()
-        queue_due_summary(chapter)
-
-    def try_again(self, who: set[int] | None, *, is_chosen: bool, ends_scene: bool) -> None:
-        chosen = self.latest.chosen
-        witnesses = None if who is None else sorted({*who, chosen.actor or 0})
-        text = f"Again {self.mark()}."
-        attempt = add_reply(
-            self.chapter, self.latest.number, text, is_chosen=False, witnesses=witnesses
-        )
-        if ends_scene:
-            end_scene(attempt)
-        if is_chosen:
-            choose_reply(self.chapter.pk, self.latest.number, attempt.pk)
-
-    def known_to(self, slot: int, *, until: int) -> set[str]:
-        """Return the marked words that the character witnessed up to this turn or can read in a
-        ruling."""
-        events = chosen_events(self.chapter, to_prompt=until)
-        heard = [event.text for event in events if slot in event.witnesses]
-        ruled = [mark for mark, readers in self.rulings if slot in readers]
-        return marks_of(" ".join([*heard, *ruled]))
-
-    def check(self) -> None:
-        self.chapter.refresh_from_db()
-        chapter, last = self.chapter, self.chapter.prompt_index
-        everything: set[str] = set()
-        for slot in chapter.selected_agent_slots:
-            known = self.known_to(slot, until=last)
-            everything |= known
-            for tier in TIERS:
-                assert prompt_of(chapter, slot, tier) == known
-                if last:
-                    # A request for another attempt at the latest turn has the later rulings, but
-                    # not the turn itself.
-                    assert prompt_of(chapter, slot, tier, last) == self.known_to(
-                        slot, until=last - 1
-                    )
-        assert prompt_of(chapter, None, "full") <= everything
-        self.check_tiles()
-
-    def check_tiles(self) -> None:
-        told = [
-            Stretch(one.from_prompt_index, one.to_prompt_index)
-            for one in counting_deltas(self.chapter)
-        ]
-        covered, ends = 0, ends_of_scenes(self.chapter)
-        for stretch in dict.fromkeys(told):
-            assert stretch.size <= self.chapter.chunk_size_prompts
-            assert not ends & set(range(stretch.first, stretch.last))
-            assert stretch.first == covered + 1
-            covered = stretch.last
-            audiences = list(audiences_in(self.chapter, stretch))
-            deltas = counting_deltas(self.chapter).filter(from_prompt_index=stretch.first)
-            made = [tuple(one.audience or ()) for one in deltas.order_by("created_at", "pk")]
-            assert made == audiences
-            events = chosen_events(self.chapter, from_prompt=stretch.first, to_prompt=stretch.last)
-            last_told = {tuple(event.witnesses): event.prompt_index for event in events}
-            read = [tuple(one.audience or ()) for one in deltas]
-            assert read == sorted(audiences, key=lambda one: last_told[one])
-        assert covered == self.chapter.last_summarized_prompt_index
-        assert stretch_starts(self.chapter, None)[-1] == covered + 1
-
-
-def end_scene(attempt: Attempt) -> None:
-    add_changes(attempt, [NewChange(SCENE_OVER, {})], run_id=attempt.run_id)
-
-
-def ends_of_scenes(chapter: Session) -> set[int]:
-    return {one.attempt.turn.number for one in changes_that_count(chapter) if one.attempt.turn}
-
-
-def remember_all() -> None:
-    while job_id := due_jobs().values_list("pk", flat=True).first():
-        work_on(job_id)
-
-
-@pytest.mark.usefixtures("_scenes")
-@settings(max_examples=few(4, 24), suppress_health_check=list(HealthCheck))
-@given(steps=STEPS)
-def test_prompts_tell_what_was_witnessed_and_ruled_and_nothing_else(
-    steps: list[tuple[str, int, set[int] | None, int]],
-) -> None:
-    with substitute_provider(ScriptedProvider(fallback=parrot)):
-        played = Played()
-        for number, step in enumerate(steps, start=1):
-            played.take(*step)
-            if number % 8 == 0:
-                played.check()
-        played.check()
-        delete_chapter(played.chapter.pk)

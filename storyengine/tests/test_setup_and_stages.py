@@ -1,4 +1,4 @@
-"""Tests of the setup, the stages and the memory of a second mode."""
+"""Tests of the setup, the stages and the memory of a mode."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Tests of what a second mode adds to the tabs: fields of its own, thoughts, speakers, and the
+"""Tests of what a mode adds to the tabs: fields of its own, thoughts, speakers, and the
 characters to whom a prompt can be sent."""
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tests of the panel of a second mode, in a real browser."""
+"""Tests of the panel of a mode, in a real browser."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Tests of the data of a second mode: the data that a prompt has besides its words, and a kind of
+"""Tests of the data of a mode: the data that a prompt has besides its words, and a kind of
 memory block of the mode's own."""
 
 import json
@@ -257,14 +257,6 @@ class TestMemoryOfItsOwn:
     def test_in_a_copy_no_call_is_recorded_for_it(self, chapter: Session) -> None:
         html = self.what_it_saw(import_chapter(written(chapter)))
         assert "The program made it of the reply to prompt 1" in html
-
-    def test_a_copy_has_it(self, chapter: Session, provider: ScriptedProvider) -> None:
-        copy = import_chapter(written(chapter))
-        assert json.loads(written(copy))["chapter"] == json.loads(written(chapter))["chapter"]
-        provider.enqueue("I climb.")
-        played(copy)
-        assert "Signal: Keep off." in sent_text(provider.history[-1])
-        assert copy.memory_blocks.count() == 1
 
     @pytest.mark.parametrize(
         ("change", "problem"),

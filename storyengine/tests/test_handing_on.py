@@ -20,11 +20,9 @@ from sessions.play.committing import commit_attempt
 from sessions.play.events import reply
 from sessions.play.played_world import NewChange, store_changes
 from storyengine.api.tests.calling import address, assert_problem, call
-from storyengine.exchange.importing import import_chapter
 from storyengine.tests.lighthouse.mode import MODE
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND, WORLD, Light
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
-from storyengine.tests.playing_the_lighthouse import written
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers, pytest.mark.usefixtures("lighthouse")]
 
@@ -73,12 +71,6 @@ def test_the_next_chapter_begins_with_what_is_left(first: Session) -> None:
     assert (light.oil, light.lit, light.tides, light.wind) == (9, ("north",), (2,), None)
 
 
-def test_its_people_remember_from_the_beginning_what_they_knew(first: Session) -> None:
-    chapter = following(first)
-    assert canon(chapter, 1) == ["The stair is broken.", "The priest drinks."]
-    assert canon(chapter, 2) == ["The stair is broken."]
-
-
 def test_who_joins_before_the_first_prompt_is_told_what_everybody_knew(first: Session) -> None:
     chapter = following(first)
     call("PUT", address(chapter, "tab1"), {"selected_agent_slots": [1, 2, 3]})
@@ -102,13 +94,6 @@ def test_a_chapter_that_is_reset_remembers_as_nobody_but_is_told(first: Session)
     chapter = Session.objects.get(pk=answer.json()["session_id"])
     assert canon(chapter, 1) == ["The stair is broken."]
     assert WORLD.now(chapter).lit == ("north",)
-
-
-def test_a_file_keeps_what_was_handed_on(first: Session) -> None:
-    chapter = following(first)
-    copy = import_chapter(written(chapter))
-    assert copy.tab1.handed_on == {"lit": ["north"], "tides": [2]}
-    assert WORLD.now(copy) == WORLD.now(chapter)
 
 
 def hand_on_instead(

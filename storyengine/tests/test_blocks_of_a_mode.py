@@ -1,4 +1,4 @@
-"""Tests of the second mode's own kind of memory block, when the block is stored late or cannot be
+"""Tests of a mode's own kind of memory block, when the block is stored late or cannot be
 stored."""
 
 from dataclasses import replace

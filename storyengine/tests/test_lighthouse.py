@@ -1,10 +1,7 @@
-"""Tests that MODES alone installs a second mode, and that each field of its declaration works.
-
-The chapters are played through the API, with answers that each test writes.
-"""
+"""Tests of what the lighthouse has and not every mode: tools in each form, acts, luck, and results
+that come late. `every_mode` proves what holds for any mode."""
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -12,17 +9,12 @@ import pytest
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
-from agents.flows.replies.tests.trying import try_again
-from agents.llm.providers.failures.call_errors import ProviderTimeout
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.modes.checks import check_modes
-from agents.modes.registry import find_mode
 from agents.prompting.tools import ToolForm
 from agents.running.database import in_database
-from sessions.models import FIRST_NUMBER_IN_PLAY, Attempt, Session
+from sessions.models import Attempt, Session
 from sessions.play.breaking import stop_attempt
-from sessions.record.transcript import read_transcript
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import (
     RunJobs,
@@ -33,7 +25,6 @@ from storyengine.api.tests.calling import (
     in_loop,
     reply_is_running,
 )
-from storyengine.exchange.importing import import_chapter
 from storyengine.tests.playing_the_lighthouse import (
     act,
     attempts,
@@ -43,7 +34,6 @@ from storyengine.tests.playing_the_lighthouse import (
     played,
     prompt,
     reroll,
-    written,
 )
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
@@ -51,41 +41,7 @@ from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
 
 
-def test_its_declaration_is_without_fault() -> None:
-    assert check_modes() == []
-    assert find_mode("lighthouse") is not None
-
-
-def test_two_actors_answer_as_themselves(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue("I climb.", "I row.")
-    played(chapter, 1)
-    played(chapter, 2)
-    assert [chosen(chapter, number)["agent_slot"] for number in (1, 2)] == [1, 2]
-    first, second = map(sent_text, provider.history)
-    assert "A ferrywoman." in first
-    assert "A priest." not in first
-    assert "A priest." in second
-    assert "I climb." in second
-
-
 class TestWithoutWords:
-    @pytest.mark.parametrize("slot", [None, 2])
-    def test_a_turn_goes_on_with_an_actor_or_with_none(
-        self, chapter: Session, provider: ScriptedProvider, slot: int | None
-    ) -> None:
-        provider.enqueue("Fog comes in.", "It thickens.")
-        [event] = played(chapter, slot, "")
-        assert (event["role"], event["agent_slot"], event["text"]) == (
-            "agent",
-            slot,
-            "Fog comes in.",
-        )
-        attempt = chosen(chapter, 1)
-        assert (attempt["agent_slot"], attempt["words"]) == (slot, "")
-        assert read_transcript(chapter).plain_text.endswith("Fog comes in.")
-        reroll(chapter)
-        assert chosen(chapter, 1)["events"][0]["text"] == "It thickens."
-
     def test_who_needs_words_is_not_asked_without(self, chapter: Session) -> None:
         problem = assert_problem(prompt(chapter, 1, " \n"), 422, "invalid-input")
         assert "The prompt is empty" in problem["detail"]
@@ -108,33 +64,6 @@ class TestEvents:
         assert (said["kind"], said["text"], said["shown"]) == ("said", "I climb.", None)
         assert (shown["kind"], shown["text"]) == ("lighthouse.signal", "Keep off.")
         assert shown["shown"] == {"flashes": 9}
-
-    def test_a_thought_is_its_thinker_s_alone(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I climb.\n\n*thinks* He lies.", "I row.", "I wait.")
-        assert played(chapter)[-1]["kind"] == "thought"
-        shown = call("GET", address(chapter)).json()["events"]
-        assert [event["text"] for event in shown] == ["Go on.", "I climb."]
-        played(chapter, 2)
-        played(chapter, 1)
-        _, other, thinker = map(sent_text, provider.history)
-        assert "He lies." not in other
-        assert "He lies." in thinker
-
-    def test_what_one_witnesses_is_told_to_nobody_else(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I climb.\n\n*aside* The key is under the stone.", "I row.", "I wait.")
-        played(chapter)
-        told = call("GET", address(chapter, "turns/1")).json()["attempts"][0]["events"]
-        assert [event["witnesses"] for event in told] == [[1, 2], [1, 2], [1]]
-        played(chapter, 2)
-        played(chapter, 1)
-        _, other, witness = map(sent_text, provider.history)
-        assert "I climb." in other
-        assert "under the stone" not in other
-        assert "under the stone" in witness
 
     def test_a_kind_that_is_not_declared_is_not_stored(
         self, chapter: Session, provider: ScriptedProvider
@@ -184,28 +113,6 @@ class TestTools:
         assert "go on with the story first" in refused["detail"]
         assert changes(chapter, 1) == lit
 
-    def test_a_retry_begins_from_the_world_before(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        lights = says("native", "I light it.", ("light", {"lamp": "north"}))
-        provider.enqueue(lights, ProviderTimeout("Too slow."), lights, "It burns.")
-        assert_problem(prompt(chapter, key="k"), 502, "turn-failed")
-        assert light_of(chapter).lit == ()
-        played(chapter, key="k")
-        assert changes(chapter, 1) == [("lighthouse.lit", {"lamp": "north"})]
-        assert light_of(chapter).lit == ("north",)
-
-    def test_a_kept_reply_has_what_its_finished_steps_changed(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        lights = says("native", "I light it.", ("light", {"lamp": "north"}))
-        provider.enqueue(lights, ProviderTimeout("Too slow."))
-        problem = assert_problem(prompt(chapter), 502, "turn-failed")
-        assert problem["pending_turn"]["partial_text"] == "I light it."
-        assert call("POST", address(chapter, "keep")).status_code == 201
-        assert chosen(chapter, 1)["events"][-1]["text"] == "I light it."
-        assert light_of(chapter).lit == ("north",)
-
     def test_a_reply_that_was_stopped_elsewhere_stores_no_further_step(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -239,56 +146,6 @@ class TestTools:
         assert "\n\n".join(message.content for message in sent.messages) == "\n\n".join(
             layer["text"] for layer in layers
         )
-
-    def test_one_layer_is_tried_otherwise_in_all_steps(
-        self, chapter: Session, provider: ScriptedProvider, form: ToolForm
-    ) -> None:
-        provider.enqueue(says(form, "I light it.", ("light", {"lamp": "n"})), "It burns.")
-        played(chapter)
-        tried = call("GET", address(chapter, "trial")).json()
-        layers = {one["name"]: one for one in tried["layers"]}
-        assert not {"TOOLS", "STEP", "TOOL_RESULTS"} & layers.keys()
-        assert "Lamps: none." in layers["WHAT_IS_HERE"]["text"]
-        provider.enqueue(says(form, "I wait.", ("light", {"lamp": "s"})), "It smokes.")
-        trial = try_again(chapter, "Somebody who is afraid.", call_id=tried["call_id"])
-        assert [event.text for event in trial.events.all()][1:] == ["I wait.", "It smokes."]
-        first, second = (sent_text(request) for request in provider.history[2:])
-        for sent in (first, second):
-            assert "Somebody who is afraid." in sent
-            assert layers["AGENT_IDENTITY"]["text"] not in sent
-        # The second step is told the changes that the first step made. It is not told the text of
-        # the chosen reply.
-        assert "Lamps: s." in second
-        assert "I light it." not in second
-        assert light_of(chapter).lit == ("n",)
-        chose = call("POST", address(chapter, "turns/1/choose"), {"attempt_id": str(trial.pk)})
-        assert chose.status_code == 200
-        assert light_of(chapter).lit == ("s",)
-
-    def test_a_layer_is_left_out_of_all_steps(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("I climb.")
-        played(chapter)
-        provider.enqueue(says("native", "I light it.", ("light", {"lamp": "n"})), "It burns.")
-        trial = try_again(chapter, "", name="WHAT_IS_HERE")
-        assert trial.status == Attempt.Status.COMMITTED
-        assert len(provider.history) == 3
-        assert not any("WHAT_IS_HERE" in sent_text(sent) for sent in provider.history[1:])
-
-    def test_whoever_appears_takes_part_from_then_on(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(says("native", "I call.", ("hail", {"name": "Ann"})), "She lands.", "On.")
-        played(chapter)
-        [(kind, person)] = changes(chapter, 1)
-        assert (kind, person["name"], person["number"]) == ("person", "Ann", FIRST_NUMBER_IN_PLAY)
-        played(chapter, witnesses=[1, FIRST_NUMBER_IN_PLAY])
-        told = chapter.events.filter(prompt_index=2)
-        assert [event.witnesses for event in told] == [[1, FIRST_NUMBER_IN_PLAY]] * 2
-        assert "Ann" in sent_text(provider.history[-1])
-        answer = prompt(chapter, witnesses=[FIRST_NUMBER_IN_PLAY + 1])
-        assert_problem(answer, 422, "invalid-input")
 
 
 class TestActs:
@@ -346,25 +203,6 @@ class TestActs:
     def test_before_the_first_turn_there_is_nothing_to_follow(self) -> None:
         assert_problem(act(make_active_chapter(mode="lighthouse"), litres=1), 409, "wrong-state")
 
-    def test_it_waits_while_a_reply_is_written(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        gate = asyncio.Event()
-        provider.enqueue(Script("I climb down.", gate=gate, gate_at=1))
-
-        async def scenario() -> Any:
-            body = {"agent_slot": 1, "user_text": "Go."}
-            sent = asyncio.create_task(acall("POST", address(chapter, "prompt"), body))
-            await reply_is_running()
-            refuel = {"act": "refuel", "arguments": {"litres": 1}}
-            refused = await acall("POST", address(chapter, "act"), refuel)
-            gate.set()
-            assert (await sent).status_code == 201
-            return refused
-
-        assert_problem(in_loop(scenario), 409, "turn-in-flight")
-        assert light_of(chapter).oil == 5
-
 
 def test_another_attempt_has_the_same_luck(chapter: Session, provider: ScriptedProvider) -> None:
     feels = says("native", "I feel it.", ("feel", {}))
@@ -383,33 +221,6 @@ class TestLateResults:
         provider.enqueue("The sea is calm.")
         played(chapter, None, "")
 
-    def test_the_next_run_takes_it_first_and_none_after(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        assert run_jobs() == 1
-        provider.enqueue(says("native", "I light it.", ("light", {"lamp": "n"})), "It burns.")
-        played(chapter)
-        tide = ("lighthouse.tide_came", {"level": 1})
-        assert changes(chapter, 1) == []
-        assert changes(chapter, 2) == [tide, ("lighthouse.lit", {"lamp": "n"})]
-        assert "Tides: (1,)." in sent_text(provider.history[1])
-        provider.enqueue("Still.", "I wait.")
-        reroll(chapter)
-        assert changes(chapter, 2) == [tide]
-        played(chapter)
-        assert changes(chapter, 3) == []
-        assert light_of(chapter).tides == (1,)
-
-    def test_another_attempt_of_the_turn_that_asked_voids_it(
-        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-    ) -> None:
-        run_jobs()
-        provider.enqueue("I climb.", "I wait.")
-        reroll(chapter, agent_slot=2)
-        played(chapter)
-        assert changes(chapter, 2) == []
-        assert light_of(chapter).tides == ()
-
     def test_an_edited_attempt_asks_at_once(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
     ) -> None:
@@ -424,25 +235,3 @@ class TestLateResults:
         assert changes(chapter, 3) == []
         # Each prompt asks for the result again, but it is worked out only once.
         assert Job.objects.filter(attempt_id=edit.json()["attempt_id"]).count() == 1
-
-
-def test_a_copy_from_a_file_has_all_of_it_and_goes_on(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
-) -> None:
-    provider.enqueue("The sea is calm.")
-    played(chapter, None, "")
-    run_jobs()
-    provider.enqueue(
-        says("native", "I call.", ("hail", {"name": "Ann"}), ("feel", {})),
-        "*thinks* At last.\n\n*signal* Come.\n\n*sea* A wave.\n\n*aside* Quick.",
-    )
-    played(chapter)
-    assert act(chapter, litres=3).status_code == 201
-    copy = import_chapter(written(chapter))
-    assert json.loads(written(copy))["chapter"] == json.loads(written(chapter))["chapter"]
-    assert light_of(copy) == light_of(chapter)
-    run_jobs()
-    provider.enqueue("I wait.")
-    played(copy)
-    # An attempt of the copied chapter has taken the result already. It is not taken a second time.
-    assert changes(copy, 3) == []

@@ -1,4 +1,4 @@
-"""Tests of a second mode's panel on Tab 2: the world, acts, and the data that a prompt has besides
+"""Tests of a mode's panel on Tab 2: the world, acts, and the data that a prompt has besides
 its words."""
 
 from typing import Any
