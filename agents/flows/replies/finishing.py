@@ -1,6 +1,7 @@
-"""Commits replies. The same transaction asks for all work that follows a reply: late results,
-memory, and a turn without a prompt."""
+"""Commits replies, and ends the attempts of replies that failed. The transaction of a commit asks
+for all work that follows a reply: late results, memory, and a turn without a prompt."""
 
+import asyncio
 import logging
 import uuid
 
@@ -10,16 +11,28 @@ from django.db import transaction
 from agents.flows.remembering.summarizing import queue_due_summary
 from agents.flows.replies.choosing import follow_choice
 from agents.flows.replies.composing import read_ahead
+from agents.flows.replies.further_calls import DECLINED
+from agents.llm.providers.failures.call_errors import ModelDeclined, ProviderError
 from agents.models import Job
 from agents.modes.registry import check_changes, mode_of, outcome_of, who_answers
+from agents.running.database import in_database, in_database_patiently
 from agents.running.jobs import queue_job
-from agents.running.unforeseen import traceback_of
+from agents.running.live import LiveReply
+from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.running.worker_places import AT_WORK
+from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Event
 from sessions.play.attempts import Writer, open_prompt
-from sessions.play.breaking import INTERRUPTED, extend_broken_text, fail_attempt
+from sessions.play.breaking import (
+    INTERRUPTED,
+    KEPT,
+    extend_broken_text,
+    fail_attempt,
+    fail_without_text,
+)
 from sessions.play.committing import commit_attempt
 from sessions.play.played_world import store_changes
+from sessions.storage import describe
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +41,10 @@ logger = logging.getLogger(__name__)
 SUMMARY_PAUSE_SECONDS = 1.0
 
 _ACTS_AFTER = "after "
+
+
+class EndedElsewhere(Exception):
+    """The run may no longer write to its attempt, because another process has ended the attempt."""
 
 
 @transaction.atomic
@@ -79,6 +96,49 @@ def leave_ended(attempt: Attempt, text: str) -> None:
     """Keep the text of an attempt that another process has ended, or whose chapter was deleted. If
     the chapter is brought back, the user can keep the text or retry."""
     logger.info("attempt %s ended elsewhere; its reply is not committed", attempt.pk)
+    _settle(attempt, text)
+
+
+async def end_by(error: BaseException, attempt: Attempt, live: LiveReply) -> None:
+    """End the attempt by the error with which its run has ended, and keep the text so far. If the
+    database cannot be reached, the attempt ends when its lease runs out."""
+    kind, said = type(error).__name__, {"error": str(error), "partial_text": live.text}
+    try:
+        match error:
+            case asyncio.CancelledError():
+                await in_database(_settle, attempt, live.text)
+            case DatabaseError():
+                logger.error("attempt %s: the database failed: %s", attempt.pk, describe(error))
+            case EndedElsewhere():
+                await in_database_patiently(leave_ended, attempt, live.text)
+            case ModelDeclined():
+                live.replace("", f"{DECLINED}.")
+                await in_database_patiently(fail_without_text, attempt, error=str(error), kind=kind)
+            case ProviderError() | ChapterError():
+                live.refusal = error if isinstance(error, ChapterError) else None
+                heard = error.said if isinstance(error, ProviderError) else ""
+                await in_database_patiently(
+                    fail_attempt, attempt, **said, server_said=heard, kind=kind
+                )
+            case Exception():
+                _log_unforeseen(error, attempt)
+                failed = ProgramFailed(error, KEPT)
+                said["error"], kind = str(failed), type(failed).__name__
+                await in_database_patiently(fail_attempt, attempt, **said, kind=kind)
+    except DatabaseError as again:
+        # The attempt ends when its lease runs out. The stored text is kept.
+        logger.error("attempt %s could not be ended: %s", attempt.pk, type(again).__name__)
+    except Exception as again:  # noqa: BLE001  (nobody asks for the result of this task)
+        _log_unforeseen(again, attempt)
+
+
+def _log_unforeseen(error: Exception, attempt: Attempt) -> None:
+    place = traceback_of(error)
+    logger.error("attempt %s met an error of the program:\n%s", attempt.pk, place)
+
+
+def _settle(attempt: Attempt, text: str) -> None:
+    """End the attempt, or add the text so far to an attempt that a stop has ended."""
     if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
         extend_broken_text(attempt, text)
 

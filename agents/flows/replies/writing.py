@@ -2,7 +2,6 @@
 commits it."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ from agents.calling.servers.choices import refresh_choices
 from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.remembering.late_results import take_waiting_results
 from agents.flows.replies.composing import ReplyRequest, writer_of
-from agents.flows.replies.finishing import commit_reply, leave_ended
+from agents.flows.replies.finishing import EndedElsewhere, commit_reply, end_by
 from agents.flows.replies.further_calls import (
     DECLINED,
     ONCE_MORE,
@@ -26,7 +25,6 @@ from agents.flows.replies.further_calls import (
 from agents.flows.replies.incoming_text import FinishedReply, ReplyReader, ShownReply, reader_of
 from agents.flows.replies.layers_to_try import TrialRequest
 from agents.flows.replies.warmup import settle_warmup, warm_next_reply
-from agents.llm.providers.failures.call_errors import ModelDeclined, ProviderError
 from agents.modes.fields import keep_fields
 from agents.modes.registry import check_changes, mode_of
 from agents.prompting.cleaning.declining import is_refusal
@@ -34,31 +32,19 @@ from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, StepChanges
 from agents.running.relay import relay_words
-from agents.running.unforeseen import ProgramFailed, traceback_of
-from sessions.exceptions import ChapterError
 from sessions.log_lines import go_on_working_for
 from sessions.models import Attempt, Change
 from sessions.play.attempts import OpenedAttempt
 from sessions.play.breaking import (
     INTERRUPTED,
-    KEPT,
-    extend_broken_text,
     fail_attempt,
-    fail_without_text,
 )
 from sessions.play.played_world import NewChange, store_changes
-from sessions.storage import describe
-
-logger = logging.getLogger(__name__)
 
 # The seconds between two looks at an embedded model that is being fetched or loaded.
 LOOK_SECONDS = 1.0
 
 Store = Callable[[], OpenedAttempt]
-
-
-class _EndedElsewhere(Exception):
-    """The run may no longer write to its attempt, because another process has ended the attempt."""
 
 
 @dataclass
@@ -76,6 +62,7 @@ class ReplyRun:
     opened: OpenedAttempt | None = None
     call: PreparedCall | None = None
     steps: ToolWriting | None = None
+    reader: ReplyReader = field(init=False)
     live: LiveReply = field(default_factory=LiveReply)
 
     @property
@@ -107,7 +94,7 @@ class ReplyRun:
                     stored.set_exception(error)
                 return
             self._tell(stored)
-            await self._end_by(error)
+            await end_by(error, self.attempt, self.live)
         else:
             self._tell(stored)
             if self.must_run:
@@ -187,7 +174,7 @@ class ReplyRun:
                 if events:
                     self.live.committed = ReplyEnded(attempt, events=events)
         except (Exception, asyncio.CancelledError) as error:
-            await self._end_by(error)
+            await end_by(error, self.attempt, self.live)
             if isinstance(error, asyncio.CancelledError):
                 raise
 
@@ -213,7 +200,7 @@ class ReplyRun:
             after_chars = reader.chars_of("".join(said)) if step.changes else 0
             stored = await in_database_patiently(_store_step, self.attempt, step, after_chars)
             if stored is None:
-                raise _EndedElsewhere
+                raise EndedElsewhere
             if stored:
                 self.live.append(StepChanges(step.number, stored))
 
@@ -227,44 +214,6 @@ class ReplyRun:
             # Even if the reply broke off, the text that was held back is shown.
             reader.show_rest(self.live.append)
         return reader.finish(reply)
-
-    async def _end_by(self, error: BaseException) -> None:
-        """End the attempt by this error, and keep the text so far."""
-        attempt, live = self.attempt, self.live
-        kind, said = type(error).__name__, {"error": str(error), "partial_text": live.text}
-        try:
-            match error:
-                case asyncio.CancelledError():
-                    await in_database(_settle_cancelled, attempt, live.text)
-                case DatabaseError():
-                    logger.error("attempt %s: the database failed: %s", attempt.pk, describe(error))
-                case _EndedElsewhere():
-                    await in_database_patiently(leave_ended, attempt, live.text)
-                case ModelDeclined():
-                    live.replace("", f"{DECLINED}.")
-                    await in_database_patiently(
-                        fail_without_text, attempt, error=str(error), kind=kind
-                    )
-                case ProviderError() | ChapterError():
-                    live.refusal = error if isinstance(error, ChapterError) else None
-                    heard = error.said if isinstance(error, ProviderError) else ""
-                    await in_database_patiently(
-                        fail_attempt, attempt, **said, server_said=heard, kind=kind
-                    )
-                case Exception():
-                    self._log_unforeseen(error)
-                    failed = ProgramFailed(error, KEPT)
-                    said["error"], kind = str(failed), type(failed).__name__
-                    await in_database_patiently(fail_attempt, attempt, **said, kind=kind)
-        except DatabaseError as again:
-            # The attempt ends when its lease runs out. The stored text is kept.
-            logger.error("attempt %s could not be ended: %s", attempt.pk, type(again).__name__)
-        except Exception as again:  # noqa: BLE001  (nobody asks for the result of this task)
-            self._log_unforeseen(again)
-
-    def _log_unforeseen(self, error: Exception) -> None:
-        place = traceback_of(error)
-        logger.error("attempt %s met an error of the program:\n%s", self.attempt.pk, place)
 
 
 def _store_step(attempt: Attempt, step: Step, after_chars: int) -> list[Change] | None:
@@ -288,9 +237,3 @@ def _store_step(attempt: Attempt, step: Step, after_chars: int) -> list[Change] 
     # The changes are read back, because the number of a person who appears is known only now.
     of_step = attempt.changes.filter(run_id=attempt.run_id, step=step.number)
     return list(of_step.order_by("position"))
-
-
-def _settle_cancelled(attempt: Attempt, text: str) -> None:
-    """Store the text so far of a reply that a stop or the end of the process cancelled."""
-    if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
-        extend_broken_text(attempt, text)

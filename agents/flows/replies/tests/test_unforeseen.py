@@ -182,7 +182,7 @@ def test_a_database_that_is_busy_for_a_moment_does_not_lose_the_end(
             raise OperationalError("database is locked")
         return fail_attempt(attempt, **said)
 
-    monkeypatch.setattr(writing, "fail_attempt", fail_later)
+    monkeypatch.setattr(finishing, "fail_attempt", fail_later)
     attempt = play(chapter)
     assert (attempt.status, attempt.partial_text, tries) == (Attempt.Status.FAILED, "I step", 3)
     assert attempt.error.startswith("The program itself failed at this (MemoryError).")
