@@ -4,7 +4,7 @@ from agents.modes.declaration import Memory, Mode, OwnFile, Pages, Play, Setup
 from explorer.guidance import KEPT_FIELDS, OPEN_FIELDS
 from explorer.learned import ADDITION
 from explorer.lock import cast_of, lock_of
-from explorer.narrator import NARRATOR_AGENT, SENDS, answers, headings, words_of
+from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
 from explorer.places import RESOLVER_AGENT
 from explorer.played_world import WORLD
@@ -67,7 +67,6 @@ MODE = Mode(
         beginnings="explorer/beginnings.html",
         card="explorer/card.html",
         style="explorer/explorer.css",
-        sends=SENDS,
         beginning_of=beginning_of,
     ),
 )

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from agents.models import Job
 from agents.modes.world_rules import NO_WORLD, WorldRules
 from agents.prompting.agent import Agent
+from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, WORLD_SUMMARY
 from agents.prompting.layers import Piece
 from agents.prompting.memory_additions import MemoryAddition
 from agents.prompting.sandwich import LayerDeclaration
@@ -207,9 +208,6 @@ class Pages:
     card: str = ""
     # The style sheet of these templates, as the tag `static` names it.
     style: str = ""
-    # The contents of the mode's requests, as the end of a sentence, for the pages that say what is
-    # sent.
-    sends: str = ""
     # A function that returns the `Beginning` that Tab 2 shows as long as nothing but the opening
     # was played, or None.
     beginning_of: Callable[[Session], Beginning | None] = lambda chapter: None
@@ -233,6 +231,36 @@ class Mode:
     memory: Memory = field(default_factory=Memory)
     setup: Setup = field(default_factory=Setup)
     pages: Pages = field(default_factory=Pages)
+
+    def layers_of(self, agent: Agent) -> Sequence[LayerDeclaration]:
+        """Return the agent's own layers, and the layers that this mode adds to the agent."""
+        added = [one for one in self.added_layers if one.agent == agent.name]
+        replaced = {one.layer.name for one in added if one.before == one.layer.name}
+        layers: list[LayerDeclaration] = []
+        for layer in agent.layers:
+            first = layer.name not in {one.name for one in layers}
+            layers += [one.layer for one in added if first and one.before == layer.name]
+            if layer.name not in replaced:
+                layers.append(layer)
+        return layers
+
+    @property
+    def has_own_lock(self) -> bool:
+        """Whether the program writes the lock, so that no model is asked for it."""
+        return self.setup.lock_of is not None
+
+    @property
+    def sent(self) -> list[tuple[str, list[str]]]:
+        """The occasions on which a model is asked, each with the user's texts that the requests may
+        tell, in the words of pages. No request tells another text of the user."""
+        asked = {Stage.MEMORY: CONTEXT_SUMMARY, Stage.NARRATION: NARRATOR}
+        first = () if self.has_own_lock or Stage.LOCK not in self.stages else (WORLD_SUMMARY,)
+        others = (agent for stage, agent in asked.items() if stage in self.stages)
+        sent: dict[str, dict[str, None]] = {}
+        for agent in (*first, *self.agents, *others):
+            told = sent.setdefault(agent.occasion, {})
+            told.update((one.tells, None) for one in self.layers_of(agent) if one.tells)
+        return [(occasion, list(told)) for occasion, told in sent.items()]
 
     @property
     def kinds_of_results(self) -> frozenset[str]:

@@ -190,17 +190,7 @@ def agent_of(attempt: Attempt) -> Agent:
 def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
     """Return the agent's own layers, and the layers that the chapter's mode adds to this agent."""
     mode = find_mode(chapter.mode)
-    added = [one for one in mode.added_layers if one.agent == agent.name] if mode else []
-    if not added:
-        return agent.layers
-    layers: list[LayerDeclaration] = []
-    replaced = {one.layer.name for one in added if one.before == one.layer.name}
-    for layer in agent.layers:
-        first = layer.name not in {one.name for one in layers}
-        layers += [one.layer for one in added if first and one.before == layer.name]
-        if layer.name not in replaced:
-            layers.append(layer)
-    return layers
+    return agent.layers if mode is None else mode.layers_of(agent)
 
 
 def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:

@@ -29,6 +29,8 @@ class Agent:
     reasoning_tokens: int
     temperature: float
     layers: tuple[LayerDeclaration, ...]
+    # When the agent is asked, in the words of pages.
+    occasion: str = "With each prompt, and each reply written again"
     # How much the model should reason, if the model accepts this option. "" leaves the choice to
     # the model.
     reasoning_effort: Literal["", "low"] = ""

@@ -9,6 +9,7 @@ from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
 from sessions.roster import NAME, PUBLIC_TEXTS, Character
 
+TOLD_OF_EVERYBODY = f"{' / '.join(f'“{one.label}”' for one in PUBLIC_TEXTS)} of everybody"
 _LEAD = "Everybody who takes part in this story, and what all of them may know of each:"
 
 
@@ -17,7 +18,7 @@ def cast_layer(*, with_slots: bool = False) -> LayerDeclaration:
 
     With `with_slots`, the layer also has the slots of the characters, for an agent that names them.
     """
-    return LayerDeclaration("CAST", _cast(with_slots), role="system")
+    return LayerDeclaration("CAST", _cast(with_slots), role="system", tells=TOLD_OF_EVERYBODY)
 
 
 def cast_lines(cast: Sequence[Character], *, with_slots: bool = False) -> list[str]:

@@ -63,6 +63,7 @@ def memory_layer(name: str, source: Source, *, is_kept: bool = False) -> LayerDe
         separator="\n",
         is_kept=is_kept,
         is_memory=True,
+        tells="the memory, with that of the chapters before",
     )
 
 
@@ -76,6 +77,7 @@ RECENT_CONTEXT = LayerDeclaration(
     step=3,
     floor=1,
     is_kept=True,
+    tells="the latest prompts with their replies",
 )
 
 _SESSION_STATE = LayerDeclaration("SESSION_STATE", session_state)
@@ -94,12 +96,13 @@ WORLD_SUMMARY = Agent(
         *instructions(
             prompt_file("world_lock"), process_map("Lock, as Agent 0"), prompt_file("protocol_json")
         ),
-        LayerDeclaration("WORLD_TEXT", world_text),
-        LayerDeclaration("CHAPTER_TEXT", chapter_text),
+        LayerDeclaration("WORLD_TEXT", world_text, tells="the world"),
+        LayerDeclaration("CHAPTER_TEXT", chapter_text, tells="the chapter"),
         LayerDeclaration("AGENT_ROSTER", roster),
-        LayerDeclaration("SYSTEM_NOTES", title),
+        LayerDeclaration("SYSTEM_NOTES", title, tells="the title"),
         _FORMAT,
     ),
+    occasion="When you start a chapter",
     reasoning_effort="low",
 )
 
@@ -125,11 +128,14 @@ CONTEXT_SUMMARY = Agent(
             own_pieces("RECENT_CONTEXT_CHUNK"),
             trim=Trim.SHORTEN,
             gives_way=1,
+            tells="the prompts with their replies since the last time",
         ),
         # The keys that the chapter's mode adds, if it adds any.
         LayerDeclaration(ADDED_KEYS, own_pieces(ADDED_KEYS)),
         _FORMAT,
     ),
+    occasion="In the background, after every seven prompts or as many as the chapter says, and "
+    "when you end it",
     reasoning_effort="low",
     is_background=True,
 )
@@ -150,7 +156,11 @@ NARRATOR = Agent(
             process_map("Narration, as Agent 9"),
             prompt_file("protocol_narrator", minimal=""),
         ),
-        LayerDeclaration("NARRATIVE_AGENT_DEFINITION", own_pieces("NARRATIVE_AGENT_DEFINITION")),
+        LayerDeclaration(
+            "NARRATIVE_AGENT_DEFINITION",
+            own_pieces("NARRATIVE_AGENT_DEFINITION"),
+            tells="your narrative instructions",
+        ),
         memory_layer("STRUCTURED_MEMORY", present_memory, is_kept=True),
         # A small model does not get this layer, because it would copy the layer's numbers into the
         # story.
@@ -160,11 +170,15 @@ NARRATOR = Agent(
             own_pieces("FULL_CHAPTER_CONTEXT"),
             trim=Trim.SHORTEN,
             gives_way=1,
+            tells="the whole transcript",
         ),
-        LayerDeclaration("END_OF_THE_SCENE_BEFORE", own_pieces("END_OF_THE_SCENE_BEFORE")),
-        LayerDeclaration("START_OF_THE_SCENE_AFTER", own_pieces("START_OF_THE_SCENE_AFTER")),
+        *(
+            LayerDeclaration(name, own_pieces(name), tells="the prose around a scene")
+            for name in ("END_OF_THE_SCENE_BEFORE", "START_OF_THE_SCENE_AFTER")
+        ),
         LayerDeclaration("TASK", own_pieces("TASK")),
     ),
+    occasion="When you build the narrative, and each scene written again",
     is_background=True,
     is_narrator=True,
 )

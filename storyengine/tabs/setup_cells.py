@@ -26,7 +26,6 @@ def cells_context(chapter: Session) -> dict[str, Any]:
     except BadSetup as error:
         problem = str(error)
     return {
-        "mode": mode,
         "has_own_cast": mode.setup.cast_of is not None,
         "setup": present_setup(chapter),
         "setup_problem": problem,

@@ -29,7 +29,7 @@ def show_consent(request: HttpRequest) -> HttpResponse:
         "is_allowed": bool(host) and is_allowed(host),
         "others": [consent for consent in granted_hosts() if consent.host != host],
         "model": provider_label(),
-        "modes": [mode for mode in all_modes() if mode.pages.sends],
+        "modes": all_modes(),
         "back": _chapter_to_return_to(request.GET.get("chapter", "")),
     }
     return show(request, "consent/consent.html", context)

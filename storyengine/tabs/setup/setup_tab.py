@@ -21,7 +21,7 @@ from agents.flows.beginning.locking import NOTHING_TO_PLAY
 from agents.models import Job
 from agents.modes.declaration import Stage
 from agents.modes.fields import save_mode_setup
-from agents.modes.registry import has_stage
+from agents.modes.registry import find_mode, has_stage
 from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.running.database import in_database
@@ -98,6 +98,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "limit": TAB1_CHAR_LIMIT,
         "name": NAME,
         "is_editable": is_setup_open(chapter),
+        "mode": find_mode(chapter.mode),
         "before_in_play": _before_in_play(chapter),
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_empty": is_empty(chapter),
