@@ -17,7 +17,7 @@ from testing.exploration import INN, LANDING, LINES, LOFT, MILL, SCENARIO, SECRE
 from testing.program import wait_until
 from testing.world_replies import ModelAnswer
 
-pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.each_run]
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 # So long the model server takes for each step while a test stops the reply.
 SLOW_MS = 4_000
@@ -31,6 +31,7 @@ def program(browser: Browser) -> Iterator[ScriptedProgram]:
         yield running
 
 
+@pytest.mark.each_run
 def test_an_exploration_is_played_on_its_page(page: Page, program: ScriptedProgram) -> None:
     begin(page)
     transcript, column = page.locator("#transcript"), page.locator(".view")
@@ -93,6 +94,7 @@ def test_an_exploration_is_played_on_its_page(page: Page, program: ScriptedProgr
     expect(page.locator(".view-fold")).to_contain_text(INN)
 
 
+@pytest.mark.each_run
 def test_a_death_between_two_steps_changes_nothing(page: Page, program: ScriptedProgram) -> None:
     begin(page)
     say(page, 1, LINES[0])
