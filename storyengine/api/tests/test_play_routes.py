@@ -113,22 +113,6 @@ class TestIdempotency:
         assert (again.status_code, again.json()) == (201, first.json())
         assert len(provider.history) == 2
 
-    def test_in_flight_it_is_refused(self, chapter: Session, provider: ScriptedProvider) -> None:
-        gate = asyncio.Event()
-        provider.enqueue(Script("One two three.", gate=gate, gate_at=1))
-
-        async def scenario() -> Any:
-            path = address(chapter, "prompt")
-            first = asyncio.create_task(acall("POST", path, PROMPT, Idempotency_Key="k1"))
-            await reply_is_running()
-            second = await acall("POST", path, PROMPT, Idempotency_Key="k1")
-            gate.set()
-            await first
-            return second
-
-        assert_problem(in_loop(scenario), 409, "turn-in-flight")
-        assert Attempt.objects.count() == 1
-
     def test_after_a_failure_it_runs_again(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -234,22 +218,6 @@ class TestStopAndKeep:
 
     def test_with_nothing_broken_there_is_nothing_to_keep(self, chapter: Session) -> None:
         assert_problem(call("POST", address(chapter, "keep")), 409, "wrong-state")
-
-
-class TestReroll:
-    def test_it_adds_an_attempt_at_the_same_prompt_and_the_story_goes_by_it(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue("First.", "Second.")
-        first = send(chapter).json()
-        response = call("POST", address(chapter, "reroll"))
-        answer = response.json()
-        assert response.status_code == 201
-        assert (answer["kind"], answer["prompt_index"]) == ("reroll", 1)
-        assert [event["text"] for event in answer["events"]] == ["The door opens.", "Second."]
-        assert call("GET", address(chapter)).json()["events"] == answer["events"]
-        attempts = call("GET", address(chapter, "turns/1")).json()["attempts"]
-        assert [one["events"] for one in attempts] == [first["events"], answer["events"]]
 
 
 def test_a_reply_goes_on_when_the_client_leaves(

@@ -112,24 +112,6 @@ class TestRunning:
         document = while_it_runs(chapter, provider, answer, Prefer="wait=0")
         assert document["status"] == "running"
 
-    def test_the_same_key_is_the_same_trial(
-        self, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        async def send_again(document: dict[str, Any]) -> list[Any]:
-            path = address(chapter, "trial")
-            again = await acall("POST", path, CHANGE, Idempotency_Key="k")
-            other = await acall("POST", path, CHANGE | {"text": "No."}, Idempotency_Key="k")
-            return [document, again, other]
-
-        first, again, other = while_it_runs(chapter, provider, send_again, Idempotency_Key="k")
-        assert (again.status_code, again.json()) == (202, first)
-        assert_problem(other, 409, "key-reused")
-        done = run(chapter, Idempotency_Key="k")
-        assert (done.json()["trial_id"], done.json()["status"]) == (first["trial_id"], "done")
-        problem = run(chapter, CHANGE | {"text": "No."}, Idempotency_Key="k")
-        assert_problem(problem, 409, "key-reused")
-        assert len(provider.history) == 2
-
     def test_it_can_be_stopped(self, chapter: Session, provider: ScriptedProvider) -> None:
         async def stop(document: dict[str, Any]) -> list[Any]:
             path = address(chapter, f"trial/{document['trial_id']}/stop")

@@ -168,19 +168,6 @@ class TestCorrect:
         assert by_id(html, "canon-replaces").words == "CANON-7"
         assert by_id(html, "canon-canon").words == ""
 
-    def test_the_form_leads_to_the_prompts_of_its_fact_even_after_a_refusal(
-        self, client: Client, chapter: Session
-    ) -> None:
-        remember(chapter, 8, 14, state_changes=[{"key": "lamp", "after": "dark", "at": [13]}])
-        asked = link_of(get_page(client, chapter, "draft"), "Correct: lamp: dark")
-        told = f"{address(chapter, 'transcript')}?prompt=13#prompt-13"
-        assert told in links_to_play(client.get(asked).content.decode())
-        refused = client.post(
-            address(chapter, "correct-canon"), {"replaces": "lamp: dark", "canon": "x" * 1001}
-        )
-        assert refused.status_code == 422
-        assert told in links_to_play(refused.content.decode())
-
     def test_a_correction_shows_in_both_panels(self, client: Client, chapter: Session) -> None:
         response = client.post(
             address(chapter, "correct-canon"),
@@ -301,33 +288,6 @@ class TestOneClick:
             described = by_id(html, button.attributes["aria-describedby"])
             assert "the other is marked as not true" in described.words
         assert HOSTILE not in html
-
-    @pytest.mark.parametrize(
-        ("answer", "stands", "gone"),
-        [
-            ("keep", {"CANON-7"}, [f"{TAKEN} now: CANON-7"]),
-            ("take_new", {TAKEN}, [f"CANON-7 now: {TAKEN}"]),
-            ("ignore", {"CANON-7"}, []),
-        ],
-    )
-    def test_each_answer_does_what_it_says(
-        self, client: Client, torn: Session, answer: str, stands: set[str], gone: list[str]
-    ) -> None:
-        action, hidden = banner_form(get_page(client, torn, "draft"))
-        for _ in range(2):
-            assert client.post(action, {**hidden, "answer": answer}).status_code == 302
-        assert torn.memory_blocks.count() == 4
-        html = get_page(client, torn, "draft")
-        assert banner(html) is None
-        sections = [one for one in all_of(html, "section", "now-section")]
-        shown = {
-            next(one.words for one in inside(html, section) if one.tag == "h3"): [
-                one.words for one in inside(html, section) if one.has_class("now-text")
-            ]
-            for section in sections
-        }
-        assert {"CANON-7", TAKEN} & set(shown["Canon"]) == stands
-        assert shown.get("No longer true", []) == gone
 
 
 class TestAnswerPage:

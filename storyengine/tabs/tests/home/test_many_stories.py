@@ -6,11 +6,10 @@ from django.utils import timezone
 
 from memory.models import NarrativeDraft
 from memory.shelf import finding_stories as finding
-from memory.shelf.finding_stories import count_groups, count_stories, find_stories
-from memory.shelf.shelf_groups import Group
-from sessions.chapter.stories import archive_story, hide_chapter, rename_story
-from sessions.models import Session, State, Story
-from sessions.tests.factories import add_reply, add_turn, make_active_chapter, make_chapter
+from memory.shelf.finding_stories import count_stories, find_stories
+from sessions.chapter.stories import hide_chapter, rename_story
+from sessions.models import Session, Story
+from sessions.tests.factories import add_reply, add_turn, make_active_chapter
 from storyengine.tabs.home import shelf_page
 from storyengine.tabs.tests.reading import all_of
 
@@ -55,24 +54,6 @@ def test_every_story_can_be_reached(client: Client, count: int) -> None:
     titles, numbers = walk(client)
     assert titles == [f"Tale {number}" for number in range(count)]
     assert len(numbers) == (0 if count <= 2 else (count + 1) // 2)
-
-
-def test_each_count_ends_where_counting_ends(client: Client) -> None:
-    for number in range(5):
-        played(f"Tale {number}", number)
-    told = make_chapter(title="Told", state=State.ENDED)
-    NarrativeDraft.objects.create(
-        session=told, target_words=100, source_snapshot={}, chapter_text="Prose."
-    )
-    make_chapter(title="Ended", state=State.ENDED)
-    archive_story(make_chapter(title="Away").story_id, True)
-    assert count_groups() == {
-        "": 4, Group.SETTING_UP: 0, Group.IN_PLAY: 4, Group.ENDED: 1, Group.TOLD: 1,
-        Group.ARCHIVED: 1,
-    }  # fmt: skip
-    html = client.get("/").content.decode()
-    shown = {one.words for one in all_of(html, "a", "shelf-choice")}
-    assert shown == {"All 3+", "Setting up 0", "In play 3+", "Ended 1", "Told 1", "Archived 1"}
 
 
 def test_stories_played_at_the_same_moment_are_each_found_once() -> None:

@@ -1,15 +1,12 @@
 """Tests of the page that forks a chapter, of the fork, and of the links between the fork and its
 origin."""
 
-import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from agents.tests.recorded_calls import add_call
-from sessions.chapter.chapters import delete_chapter
 from sessions.chapter.stories import hide_chapter
 from sessions.models import Session, State
 from sessions.tests.factories import add_prompts
@@ -107,22 +104,6 @@ class TestOrigin:
         assert line.words == "Fork of The <b>Lamp</b> at prompt 3"
         [link] = [one for one in all_of(html, "a") if one.parents[-1].words == line.words]
         assert link.attributes["href"] == address(chapter, "chapter")
-
-    @pytest.mark.parametrize("name", ["library", "play"])
-    @pytest.mark.parametrize("end", [delete_chapter, hide_chapter])
-    def test_once_it_is_gone_its_title_stays(
-        self,
-        client: Client,
-        chapter: Session,
-        fork: Session,
-        name: str,
-        end: Callable[[uuid.UUID], None],
-    ) -> None:
-        end(chapter.pk)
-        html = self.html_of(client, fork, name)
-        said = [one.words for one in all_of(html, "p") if one.words.startswith("Fork of")]
-        assert said == ["Fork of “The <b>Lamp</b>” at prompt 3"]
-        assert not all_of(html, "a", href=address(chapter, "chapter"))
 
     def html_of(self, client: Client, chapter: Session, name: str) -> str:
         if name == "library":

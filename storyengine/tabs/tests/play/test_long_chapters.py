@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
@@ -146,22 +145,6 @@ class TestMemory:
         html = htmx.get(address(long, "draft"), {"until": count}).content.decode()
         assert numbers_shown(html)[-1] == str(count)
         assert numbers_shown(poll_after_news(htmx, long, html))[-1] == str(count + 1)
-
-    def test_a_link_keeps_what_else_is_looked_at(self, client: Client, long: Session) -> None:
-        for _ in range(2):
-            long.narrative_drafts.create(
-                target_words=100, source_snapshot={}, chapter_text="Prose."
-            )
-        looked_at = {"draft": "1", "until": str(2 * BLOCKS_SHOWN), "all": "1", "show": "now"}
-        html = client.get(address(long, "draft"), looked_at).content.decode()
-        for words, changed in (
-            ("Earlier memory", {"until": str(BLOCKS_SHOWN), "show": None}),
-            ("Later memory", {"until": str(2 * BLOCKS_SHOWN + 1), "show": None}),
-            ("Draft 2", {"draft": "2"}),
-        ):
-            named = dict(parse_qsl(urlsplit(href(html, words)).query))
-            expected = looked_at | changed
-            assert named == {name: value for name, value in expected.items() if value}
 
     def test_the_now_view_says_what_it_leaves_out(
         self, client: Client, long: Session, monkeypatch: pytest.MonkeyPatch

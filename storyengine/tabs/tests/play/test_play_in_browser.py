@@ -42,14 +42,7 @@ SHOW_NOTICE = """element => {
   element.innerHTML = '<p class="quiet">A notice.</p>';
 }"""
 
-HAS_SIZE = "([width, height]) => innerWidth === width && innerHeight === height"
-
 IS_AS_HIGH = "height => document.documentElement.scrollHeight === height"
-
-AT_END = """() => {
-  const shown = document.getElementById("transcript");
-  return shown.scrollHeight - shown.scrollTop - shown.clientHeight < 5;
-}"""
 
 
 # ROW returns how far the row of panels is scrolled. NOTE_ROW_AT_SWAP stores this number when the
@@ -261,21 +254,6 @@ class TestTranscript:
         let_reply_end(page, program)
         assert distance_from_top(page) == 40
 
-    def test_a_window_that_changes_leaves_the_reader_at_the_end(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        for number in range(1, 4):
-            chapter.prompt(1, f"Beat {number}. " + "The tide turns. " * 40)
-        open_play(page, chapter)
-        for width, height in ((1280, 500), (390, 844), (390, 400), (1280, 900)):
-            resize(page, width, height)
-            page.wait_for_function(AT_END)
-
-        page.evaluate(SCROLL_UP)
-        page.evaluate(NEXT_FRAME)
-        resize(page, 1280, 600)
-        assert distance_from_end(page) > 100
-
 
 class TestPlayArea:
     @pytest.mark.parametrize(("width", "height"), [(1280, 900), (1366, 768), (390, 844)])
@@ -320,13 +298,6 @@ class TestPlayArea:
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#broken")).to_be_visible()
         expect(waited).to_have_count(0)
-
-
-def resize(page: Page, width: int, height: int) -> None:
-    """Resize the window, and wait until the page's observers have run."""
-    page.set_viewport_size({"width": width, "height": height})
-    page.wait_for_function(HAS_SIZE, arg=[width, height])
-    page.evaluate(NEXT_FRAME)
 
 
 def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) -> Locator:

@@ -9,7 +9,7 @@ from playwright.sync_api import Dialog, FloatRect, Locator, Page, Route, expect
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import draft as draft
-from storyengine.tabs.tests.in_browser import open_chapter, open_play, open_world
+from storyengine.tabs.tests.in_browser import open_world
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
 from storyengine.tests.browsing import open_page
@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 BLACK, WHITE = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
 RED, ORANGE, YELLOW = "rgb(255, 107, 99)", "rgb(255, 160, 77)", "rgb(255, 224, 102)"
-BLUE = "rgb(37, 99, 235)"
 
 
 COUNT_REQUESTS = """() => {
@@ -222,44 +221,6 @@ class TestLockedTab1:
         copied = page.evaluate("navigator.clipboard.readText()")
         assert len(copied) > 40
         assert world_text(chapter).startswith(copied)
-
-
-class TestColours:
-    def test_the_pages_are_black_grey_and_white_and_their_cells_black_with_white_text(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        for opens, behind, field in (
-            (open_world, BLACK, "#world-text"),
-            (open_play, "rgb(111, 116, 124)", "#prompt-text"),
-            (open_chapter, WHITE, "#definition"),
-        ):
-            opens(page, chapter)
-            expect(page.locator("body")).to_have_css("background-color", behind)
-            text = page.locator(field)
-            expect(text).to_have_css("background-color", BLACK)
-            expect(text).to_have_css("color", WHITE)
-            for cell in page.locator(".cell").all():
-                expect(cell).to_have_css("background-color", BLACK)
-
-    def test_the_buttons_that_the_tabs_are_about_are_blue(
-        self, page: Page, chapter: ChapterClient
-    ) -> None:
-        chapter.prompt(1, "The stairs are wet.")
-        open_play(page, chapter)
-        end = page.locator(".button-end")
-        expect(end).to_have_text("End Chapter")
-        expect(end).to_have_css("background-color", "rgb(30, 58, 138)")
-        chapter.end(seconds=30)
-        chapter.build_narrative("", 300, seconds=60)
-        open_world(page, chapter)
-        reset = page.get_by_role("button", name="Reset Chapter")
-        expect(reset).to_have_css("background-color", BLUE)
-        open_chapter(page, chapter)
-        build = page.get_by_role("button", name="Build Narrative")
-        # Once there is a draft, building is not what comes first.
-        expect(build).to_have_css("background-color", "rgb(30, 58, 138)")
-        download = page.get_by_role("button", name="Download Chapter")
-        expect(download).to_have_css("background-color", BLUE)
 
 
 def line_of(page: Page, chapter: ChapterClient) -> Locator:
