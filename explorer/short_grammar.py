@@ -112,7 +112,8 @@ def parts_in_english(shape: Shape) -> list[list[str]]:
         parts = [done, seen or _of("still", shape), [] if done else _of("still", shape)]
     else:
         is_remark = shape.answer == "remarks" or (shape.answer == "receives" and shape.was_here)
-        parts = [done, seen, _acts(shape), [] if seen and is_remark else _says(shape)]
+        says = [] if seen and is_remark else _says(shape)
+        parts = [done, seen, _acts(shape, speaks=bool(says)), says]
     return [one for one in parts if one] or [LINES["told"]["still"]]
 
 
@@ -142,10 +143,10 @@ def _of(kind: str, shape: Shape) -> list[str]:
     return _new(_filled(LINES["told"][kind], shape), shape.told, "; ")
 
 
-def _acts(shape: Shape) -> list[str]:
+def _acts(shape: Shape, *, speaks: bool) -> list[str]:
     """Return the possible deeds of the speaker. Once in a story, the speaker's description stands
     behind the name."""
-    acts = [*LINES["acts"]["alone"]]
+    acts = [*LINES["acts"]["alone"], *(LINES["acts"]["speaking"] if speaks else ())]
     if own := _POSSESSIVES.get(shape.pronoun):
         acts += [one.format(own=own) for one in LINES["acts"]["own"]]
     if _GAZE.search(shape.lately):
@@ -159,7 +160,7 @@ def _acts(shape: Shape) -> list[str]:
 
 def _says(shape: Shape) -> list[str]:
     if shape.fact:
-        return [shape.tells]
+        return [] if was_told(shape.tells, shape.told) else [shape.tells]
     return _new(_filled(LINES["said"][shape.answer], shape), shape.told, " \u2013 ", '"{}"')
 
 
@@ -185,7 +186,7 @@ def _new(lines: Sequence[str], told: str, between: str, frame: str = "{}") -> li
     """Return sentences that were not told yet: each of one line, or of two and more lines if all
     single lines were told."""
     for count in range(1, _MOST_LINES + 1):
-        ways = (frame.format(_joined(some, between)) for some in permutations(lines, count))
+        ways = (frame.replace("{}", _joined(some, between)) for some in permutations(lines, count))
         if new := list(islice((one for one in ways if not was_told(one, told)), _MOST_WAYS)):
             return new
     return []
