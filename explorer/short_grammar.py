@@ -32,6 +32,8 @@ _AS_I = (
 _SAME_WORDS = 4
 # The most sentences in a part of a grammar, and the most lines of which one sentence is made.
 _MOST_WAYS, _MOST_LINES = 48, 4
+# The most sentences of so many lines that are compared with the story. It bounds the time.
+_MOST_TRIED = 5_000
 
 
 @dataclass(frozen=True)
@@ -121,11 +123,12 @@ def _beginning(shape: Shape) -> tuple[list[str], list[str]]:
     """Return the possible sentences about the result of the deed, and those about a sight."""
     sights, deed, kind = shape.sights, outside_of_speech(shape.words), kind_of(shape.words)
     if shape.answer == "meets":
-        return _of("finds", shape), []
+        return sights.found(deed), _of("finds", shape)
     if not shape.was_here:
         # Whoever is alone has more time to look.
         seen = sights.changed() if shape.speaker else sights.after_first()
-        return [*sights.place[:1]] or [f"You are at {as_within(shape.place)}."], seen
+        first = [one for one in sights.place[:1] if not was_told(one, shape.told)]
+        return first or [f"You are at {as_within(shape.place)}."], seen
     if shape.has_arrived:
         return _of("arrives", shape), sights.next()
     if not shape.speaker and speech_in(shape.words):
@@ -186,7 +189,8 @@ def _new(lines: Sequence[str], told: str, between: str, frame: str = "{}") -> li
     """Return sentences that were not told yet: each of one line, or of two and more lines if all
     single lines were told."""
     for count in range(1, _MOST_LINES + 1):
-        ways = (frame.replace("{}", _joined(some, between)) for some in permutations(lines, count))
+        some = islice(permutations(lines, count), _MOST_TRIED)
+        ways = (frame.replace("{}", _joined(one, between)) for one in some)
         if new := list(islice((one for one in ways if not was_told(one, told)), _MOST_WAYS)):
             return new
     return []

@@ -141,8 +141,10 @@ def framed(sight: str) -> list[str]:
 
 
 def was_told(text: str, told: str) -> bool:
-    """Return whether a sentence of the text stands in the texts that were told."""
-    return bool(_sentences(text) & _sentences(told))
+    """Return whether a sentence of the text was told. A single word, such as the "Dr." of a name,
+    counts only if it is the whole text."""
+    own, before = _sentences(text), _sentences(told)
+    return own <= before or any(" " in one for one in own & before)
 
 
 @lru_cache(maxsize=64)

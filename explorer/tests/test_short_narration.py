@@ -161,6 +161,14 @@ class TestGrammar:
         again, _ = self.parts(replace(asked, earlier=[act[0]]))
         assert not any("miller" in one for one in again)
 
+    def test_a_title_with_a_point_is_no_sentence_that_was_told(self) -> None:
+        people = [FERRY.people[0].model_copy(update={"name": "Dr. Brandt"})]
+        setup = FERRY.model_copy(update={"people": people})
+        world = world_of_setup(setup)
+        earlier = ["Dr. Brandt sighs.", "Dr. Brandt is quiet."]
+        telling = Telling(setup, world, "Why?", spoken_to="Dr. Brandt", earlier=earlier)
+        assert len(self.parts(telling)[0]) > 20
+
     def test_a_place_is_first_seen_as_the_scenario_has_it(self) -> None:
         (first,), _ = self.parts(told("", after(moved("The Landing")), is_new_place=True))
         assert first.startswith("Planks over black water")
