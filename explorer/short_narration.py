@@ -53,7 +53,9 @@ _SPEAKS = re.compile(
     r"|reply)\b",
     re.IGNORECASE,
 )
-_SILENT = re.compile(r"\b(?:\w+ (?:nothing|no)\b|(?:not|without|n't) \w+)", re.IGNORECASE)
+_SILENT = re.compile(
+    r"\b(?:\w+ (?:nothing|no)\b|(?:not|without|n't) \w+|for \w+ to \w+)", re.IGNORECASE
+)
 _ASKS = re.compile(r"\?|\bask\b", re.IGNORECASE)
 _AS_YOU = (
     (r"\bI am\b|\bI'm\b", "you are"),
@@ -77,8 +79,9 @@ _EXAMPLES = [
 @dataclass(frozen=True)
 class Telling:
     """The program's decisions about a turn. `is_new_place` says that nothing was told at this place
-    yet. `earlier` are the texts of the turns before, `words_before` are the player's words in those
-    turns, and `asked_before` are such words to the person who is spoken to now."""
+    yet. `earlier` are the texts of the turns before, `words_here` the player's words in those turns
+    at this place, and `asked_before` the player's words in those turns to the person who is spoken
+    to now."""
 
     setup: Exploration
     world: World
@@ -87,7 +90,7 @@ class Telling:
     met: str = ""
     spoken_to: str = ""
     asked_before: Sequence[str] = ()
-    words_before: Sequence[str] = ()
+    words_here: Sequence[str] = ()
     is_new_place: bool = False
     earlier: Sequence[str] = ()
 
@@ -192,7 +195,7 @@ def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
         met=next(iter(met), ""),
         spoken_to=name,
         asked_before=[words[number] for number in words if name and spoken_to[number] == name],
-        words_before=list(words.values()),
+        words_here=[words[one] for one in words if moments[one].place == world.player_location],
         is_new_place=world.player_location not in places,
         earlier=list(told.values()),
     )
@@ -335,7 +338,7 @@ def sights_of(telling: Telling) -> Sights:
             told = sentences_of(one.description)
             asked += told[1:] if called(one.description) else told
             asked += [f"You see how it is with {one.name}: {of.text}." for of in one.conditions]
-    changed = [one for one in telling.words_before if kind_of(one) in ("deed", "try", "open")]
+    changed = [one for one in telling.words_here if kind_of(one) in ("deed", "try", "open")]
     return Sights(
         [in_short(one, _MOST_CHARACTERS) for one in sentences_of(here.description)] if here else (),
         now,

@@ -92,6 +92,7 @@ class TestFactsOfTheBeginning:
         ('"Osk, who lit that?"', "Osk Brandt"),
         ("I ask the boy Ib about Osk.", "Ib"),
         ("I look at Osk.", ""),
+        ("I wait for somebody to speak.", ""),
         ("I ask him again.", "Ib"),
         ('"Is anybody there?"', "Ib"),
         ("I ask Runa about the wheel.", "Ib"),
@@ -204,9 +205,7 @@ class TestGrammar:
         assert "the floor is under water" in changed
         ((thing,), _) = self.parts(replace(look, earlier=[changed]))
         assert thing == "Osk Brandt has the knife: wet."
-        lantern = replace(
-            look, words="I look at the lantern.", words_before=["I take the lantern."]
-        )
+        lantern = replace(look, words="I look at the lantern.", words_here=["I take the lantern."])
         assert "stands on the counter" not in str(self.parts(lantern))
 
     def test_what_is_only_tried_is_not_told_as_done(self) -> None:
