@@ -25,9 +25,8 @@ from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.tools import AnswerTool, ToolArguments
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind
+from agents.running.job_kinds import JobKind, Watch
 from agents.running.results import ask_for_result
-from agents.running.watch import Watch
 from explorer.learned import Lesson, Relationship, is_known, shorten, ties_of
 from explorer.out_of_sight import out_of_sight, told_out_of_sight
 from explorer.places import WHOLE_ANSWER_TOKENS

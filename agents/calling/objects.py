@@ -18,7 +18,7 @@ from agents.prompting.forms.restatements import without_restatements
 from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, Shape, check_payload
 from agents.prompting.layers import Layer, Piece, Trim, text_layer
 from agents.prompting.prompt_files import render_prompt
-from agents.running.watch import Watch
+from agents.running.job_kinds import Watch
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
 from agents.prompting.cleaning.plain_prose import without_middle
-from agents.prompting.layers import Piece, Pieces, Tier, weigh
+from agents.prompting.layers import Piece, Pieces, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.sandwich import Source, Subject
 from memory.blocks.blocks import knows
@@ -22,7 +22,6 @@ from memory.telling.session_state import Detail, StateLine, memory_lines, play_l
 from sessions.language.speaker_marks import without_cues
 from sessions.models import Event, Session
 from sessions.play.played_world import everybody_at
-from sessions.record.chosen_events import chosen_events
 from sessions.record.transcript import Entry, Perceived, chosen_entries
 from sessions.roster import Character
 
@@ -228,25 +227,6 @@ def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
     return f"{label}{text}", f"{label}{brief}"
 
 
-def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
-    """Return the weights of the prompts up to prompt `last`, each with its reply. A turn that has
-    only thoughts has the weight 0.
-
-    The result is cached, because it is needed for each new target length, and because only the
-    latest reply can change.
-    """
-    state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
-    kept = _kept_weights.get(chapter.pk)
-    if kept is None or kept[0] != state:
-        weights = [0.0] * last
-        # The entry of a turn without words has a number but no text, so it is left out.
-        for entry in filter(lambda one: one.text, chosen_entries(chapter, to_prompt=last)):
-            weights[entry.prompt_index - 1] += weigh(entry.prefix) + weigh(entry.text)
-        kept = (state, tuple(weights))
-        _kept_weights.set(chapter.pk, kept, size=1 + len(kept[1]))
-    return kept[1]
-
-
 def _by_prompt(entries: Iterable[Entry]) -> Iterator[tuple[int, Iterator[Entry]]]:
     """Yield the number and the entries of each prompt. The caller has to read the entries of a
     prompt before it takes those of the next prompt."""
@@ -431,10 +411,6 @@ _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] 
 _StartState = tuple[datetime, int | None, int | None, tuple[Character, ...]]
 _StartKey = tuple[uuid.UUID, Tier, Audience | None]
 _kept_starts: KeptRecent[_StartKey, tuple[_StartState, tuple[int, bool]]] = KeptRecent(4_096)
-# The cache of weights for each chapter. A value also has the last prompt and the newest event for
-# which it was made. The limit of the cache counts prompts.
-_WeightsState = tuple[int, uuid.UUID | None]
-_kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
 # The cache of memory for each chapter and reader. The limit of the cache counts the lines of
 # timelines, because a long chapter has many of them.
 _kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None, bool], _Memory] = KeptRecent(16_384)

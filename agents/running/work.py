@@ -18,10 +18,9 @@ from agents.llm.providers.failures.call_errors import (
 )
 from agents.models import Job
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind, job_kind
+from agents.running.job_kinds import JobKind, Watch, job_kind
 from agents.running.jobs import give_up, owned, postpone, renew
 from agents.running.unforeseen import ProgramFailed, traceback_of
-from agents.running.watch import Watch
 from agents.running.worker_places import claim_next, claim_place, leave_place
 from sessions.exceptions import ChapterError
 from sessions.log_lines import working_for

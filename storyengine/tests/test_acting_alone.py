@@ -22,8 +22,8 @@ from agents.llm.providers.failures.call_errors import ProviderTimeout
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
 from agents.running import work
+from agents.running.job_kinds import Watch
 from agents.running.jobs import queue_job
-from agents.running.watch import Watch
 from agents.tests.second_mode import install
 from sessions.models import Attempt, Session
 from sessions.play.attempts import Writer, open_prompt

@@ -20,9 +20,9 @@ from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
 from agents.running import work
+from agents.running.job_kinds import Watch
 from agents.running.jobs import MAX_ATTEMPTS, claim, due_jobs
 from agents.running.recovery import recover
-from agents.running.watch import Watch
 from sessions.models import Attempt, Session
 from sessions.play.breaking import INTERRUPTED
 from storyengine.api.tests.calling import RunJobs, reply_is_running

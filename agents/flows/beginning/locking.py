@@ -20,9 +20,8 @@ from agents.prompting.forms.schemas import WorldChapterLock, lock_schema_for, wi
 from agents.prompting.layers import Layer
 from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind, declare_job_kind
+from agents.running.job_kinds import JobKind, Watch, declare_job_kind
 from agents.running.jobs import fail, finish, queue_job
-from agents.running.watch import Watch
 from memory.blocks.blocks import write_lock
 from sessions.chapter.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.chapter.states import (

@@ -28,9 +28,8 @@ from agents.prompting.layers import Layer, Piece
 from agents.prompting.memory_additions import ADDED_KEYS
 from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind, declare_job_kind
+from agents.running.job_kinds import JobKind, Watch, declare_job_kind
 from agents.running.jobs import fail, finish, owned, postpone, queue_job
-from agents.running.watch import Watch
 from memory.blocks.blocks import knows, make_delta, write_deltas
 from memory.blocks.cast_names import with_cast_names
 from memory.blocks.stretches import (

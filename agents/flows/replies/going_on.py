@@ -14,10 +14,9 @@ from agents.flows.replies.finishing import key_after, who_acts_after
 from agents.flows.replies.turns import store_prompt, write_to_end
 from agents.models import Job
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind, declare_job_kind
+from agents.running.job_kinds import JobKind, Watch, declare_job_kind
 from agents.running.jobs import MAX_ATTEMPTS, fail, finish, postpone
 from agents.running.recovery import GIVEN_UP
-from agents.running.watch import Watch
 from sessions.chapter.access import get_chapter_to_change
 from sessions.exceptions import ChapterError, WrongState
 from sessions.leases import LEASE

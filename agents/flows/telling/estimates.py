@@ -4,12 +4,11 @@ from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import AgentModel, model_of
 from agents.flows.telling.narrating import plan_build, read_inputs
 from agents.flows.telling.scene_requests import SCENE_BEFORE, TRANSCRIPT, Material, fit_scene
-from agents.flows.telling.scenes import Scene
+from agents.flows.telling.scenes import Scene, transcript_weights
 from agents.models import Job
 from agents.prompting.agent import in_chapter
 from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.layer_sources import transcript_weights
 from sessions.exceptions import WrongState
 from sessions.models import Session, State
 

@@ -31,6 +31,7 @@ from agents.flows.telling.scenes import (
     NarratorLimits,
     Scene,
     plan_scenes,
+    transcript_weights,
 )
 from agents.models import Job
 from agents.modes.declaration import Stage
@@ -41,11 +42,10 @@ from agents.prompting.cleaning.declining import is_refusal
 from agents.prompting.cleaning.plain_prose import as_prose, end_at_sentence, repeats, why_no_prose
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.forms.schemas import InvalidReply
-from agents.prompting.layer_sources import transcript_weights
 from agents.prompting.layers import Layer
 from agents.running.database import in_database
+from agents.running.job_kinds import Watch
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
-from agents.running.watch import Watch
 from memory.blocks.blocks import counting_blocks, counting_deltas
 from memory.prose.drafts import Telling, ToldScene, tell, write_draft
 from sessions.chapter.access import get_chapter, lock_chapter

@@ -31,9 +31,8 @@ from agents.prompting.agent import in_chapter
 from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.declarations import NARRATOR
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind, declare_job_kind
+from agents.running.job_kinds import JobKind, Watch, declare_job_kind
 from agents.running.jobs import queue_job
-from agents.running.watch import Watch
 from memory.models import NarrativeDraft
 from memory.prose.drafts import Telling, check_scene, find_draft, last_prompt_of, tell, telling_of
 from sessions.chapter.access import get_chapter, lock_chapter

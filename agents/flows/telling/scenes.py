@@ -1,14 +1,19 @@
 """Divides a chapter into scenes for the narrator.
 
 A chapter that fits into one call is one scene. Otherwise the scenes end where stretches of memory
-end. The division uses only the sizes of prompts and reads no texts.
+end. The division uses only the sizes of prompts.
 """
 
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agents.prompting.layers import weigh
+from memory.keeping import KeptRecent
 from sessions.language.words import count_words
+from sessions.models import Session
+from sessions.record.chosen_events import chosen_events
+from sessions.record.transcript import chosen_entries
 
 # The number of tokens in a word of English prose. The true number is usually lower.
 TOKENS_PER_WORD = 1.6
@@ -18,6 +23,10 @@ TOKENS_PER_WORD = 1.6
 _ESTIMATED = 0.7
 # The fewest words of a scene. A shorter scene would read like notes, so it is joined with the next.
 MIN_SCENE_WORDS = 250
+# The cache of weights for each chapter. A value also has the last prompt and the newest event for
+# which it was made. The limit of the cache counts prompts.
+_WeightsState = tuple[int, uuid.UUID | None]
+_kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
 
 
 @dataclass(frozen=True)
@@ -94,3 +103,22 @@ def _split(span: tuple[int, int], fits: Callable[[int, int], bool]) -> list[tupl
         return [span]
     middle = (first + last) // 2
     return _split((first, middle), fits) + _split((middle + 1, last), fits)
+
+
+def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
+    """Return the weights of the prompts up to prompt `last`, each with its reply. A turn that has
+    only thoughts has the weight 0.
+
+    The result is cached, because it is needed for each new target length, and because only the
+    latest reply can change.
+    """
+    state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
+    kept = _kept_weights.get(chapter.pk)
+    if kept is None or kept[0] != state:
+        weights = [0.0] * last
+        # The entry of a turn without words has a number but no text, so it is left out.
+        for entry in filter(lambda one: one.text, chosen_entries(chapter, to_prompt=last)):
+            weights[entry.prompt_index - 1] += weigh(entry.prefix) + weigh(entry.text)
+        kept = (state, tuple(weights))
+        _kept_weights.set(chapter.pk, kept, size=1 + len(kept[1]))
+    return kept[1]

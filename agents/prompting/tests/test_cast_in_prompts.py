@@ -6,7 +6,7 @@ The identity of a character is only in the prompts of this character.
 import pytest
 
 from agents.prompting.agent import Agent
-from agents.prompting.cast_list import cast_lines
+from agents.prompting.declarations import cast_lines
 from agents.prompting.fitting import assemble
 from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose

@@ -28,7 +28,7 @@ from agents.modes.declaration import Mode
 from agents.modes.registry import find_mode
 from agents.modes.world_rules import NO_WORLD, WorldRules
 from agents.prompting.forms.schemas import InvalidReply
-from agents.running.job_kinds import JobKind
+from agents.running.job_kinds import JobKind, Watch
 from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs
 from agents.running.recovery import recover
 from agents.running.results import (
@@ -36,7 +36,6 @@ from agents.running.results import (
     void_results,
     waiting_results,
 )
-from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
 from memory.tests.factories import add_lock

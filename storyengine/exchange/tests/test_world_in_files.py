@@ -16,9 +16,8 @@ from agents.models import Job
 from agents.modes.declaration import Mode
 from agents.modes.registry import find_mode
 from agents.modes.world_rules import WorldRules
-from agents.running.job_kinds import JobKind
+from agents.running.job_kinds import JobKind, Watch
 from agents.running.results import ask_for_result, waiting_results
-from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
 from memory.tests.factories import add_lock

@@ -4,8 +4,7 @@ from pydantic import Field
 
 from agents.modes.fields import given_of
 from agents.prompting.agent import Agent
-from agents.prompting.cast_list import cast_layer
-from agents.prompting.declarations import memory_layer
+from agents.prompting.declarations import cast_layer, memory_layer
 from agents.prompting.layer_sources import (
     character_memory,
     identity,

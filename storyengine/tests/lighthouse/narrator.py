@@ -2,7 +2,7 @@
 turns."""
 
 from agents.prompting.agent import Agent
-from agents.prompting.cast_list import cast_layer
+from agents.prompting.declarations import cast_layer
 from agents.prompting.layer_sources import own_pieces, prompt_file, recent_context
 from agents.prompting.sandwich import LayerDeclaration
 from storyengine.tests.lighthouse.state import what_is_here

@@ -3,9 +3,8 @@
 from agents.flows.remembering.late_results import finish_with_result
 from agents.models import Job
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind
+from agents.running.job_kinds import JobKind, Watch
 from agents.running.results import ask_for_result
-from agents.running.watch import Watch
 from sessions.models import Attempt
 from storyengine.tests.lighthouse.state import TIDE_CAME
 

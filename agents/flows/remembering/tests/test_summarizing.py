@@ -24,9 +24,9 @@ from agents.prompting.layer_sources import (
 )
 from agents.prompting.layers import TIERS, Tier
 from agents.prompting.sandwich import Source, Subject
+from agents.running.job_kinds import Watch
 from agents.running.jobs import claim, queue_job
 from agents.running.recovery import recover
-from agents.running.watch import Watch
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from memory.tests.factories import add_delta, write_delta

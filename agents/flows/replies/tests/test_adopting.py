@@ -19,10 +19,9 @@ from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.modes.registry import all_modes
 from agents.modes.world_rules import NO_WORLD
-from agents.running.job_kinds import JobKind
+from agents.running.job_kinds import JobKind, Watch
 from agents.running.jobs import claim
 from agents.running.results import ask_for_result
-from agents.running.watch import Watch
 from agents.tests.second_mode import install
 from memory.blocks.blocks import counting_blocks
 from memory.models import MemoryBlock

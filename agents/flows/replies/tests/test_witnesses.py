@@ -26,9 +26,9 @@ from agents.modes.registry import all_modes
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layers import Layer, Tier
 from agents.prompting.sandwich import Subject, compose
+from agents.running.job_kinds import Watch
 from agents.running.jobs import claim
 from agents.running.recovery import recover
-from agents.running.watch import Watch
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.blocks import stretches

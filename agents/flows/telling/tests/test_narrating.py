@@ -14,6 +14,7 @@ from agents.calling.admission import Reservation
 from agents.exceptions import RateLimited
 from agents.flows.telling.narrating import cancel_build, plan_build, read_inputs, request_build
 from agents.flows.telling.scene_requests import ENDING_CHARACTERS, Material, fit_scenes
+from agents.flows.telling.scenes import transcript_weights
 from agents.flows.telling.tests.narrations import (
     make_chapter_of_two_scenes,
     make_ended_chapter,
@@ -26,7 +27,6 @@ from agents.llm.providers.failures.call_errors import ProviderBusy
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
 from agents.prompting.fitting import AssembledPrompt
-from agents.prompting.layer_sources import transcript_weights
 from agents.prompting.sent_layers import SentLayer
 from agents.running.jobs import claim, latest_jobs
 from agents.running.recovery import recover

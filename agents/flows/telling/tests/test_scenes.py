@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.flows.telling.narrating import plan_build
-from agents.flows.telling.scenes import NarratorLimits, plan_scenes
+from agents.flows.telling.scenes import NarratorLimits, plan_scenes, transcript_weights
 from agents.flows.telling.tests.narrations import make_ended_chapter
-from agents.prompting.layer_sources import transcript_weights
 
 
 @given(
