@@ -173,27 +173,13 @@ TALK = LayerDeclaration(
     has_heading=False,
     trim=Trim.OLDEST_FIRST,
     gives_way=3,
-    tells="your examples of talk",
 )
-LORE = LayerDeclaration(
-    "LORE",
-    lore,
-    has_heading=False,
-    trim=Trim.OLDEST_FIRST,
-    gives_way=4,
-    tells="what your lorebook says of it",
-)
+LORE = LayerDeclaration("LORE", lore, has_heading=False, trim=Trim.OLDEST_FIRST, gives_way=4)
 # The history, with the author's note in it. The turns after the note give way last.
 HISTORY = (
     replace(RECENT_CONTEXT, source=_before_note, floor=0),
     *(
-        LayerDeclaration(
-            "AUTHORS_NOTE",
-            _note_as(role),
-            role=role,
-            has_heading=role != "assistant",
-            tells="your author's note",
-        )
+        LayerDeclaration("AUTHORS_NOTE", _note_as(role), role=role, has_heading=role != "assistant")
         for role in _ROLES
     ),
     replace(RECENT_CONTEXT, name="LATEST_TURNS", source=_after_note, floor=0, gives_way=2),

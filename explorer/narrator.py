@@ -196,37 +196,37 @@ def recent_events(subject: Subject, tier: Tier) -> list[Piece]:
     return [Piece("\n".join(["RECENT EVENTS:", *told]))] if told else []
 
 
-def _system(name: str, source: Source, tells: str = "") -> LayerDeclaration:
-    return LayerDeclaration(name, source, role="system", has_heading=False, tells=tells)
+def _system(name: str, source: Source) -> LayerDeclaration:
+    return LayerDeclaration(name, source, role="system", has_heading=False)
 
 
-def _now(name: str, source: Source, tells: str = "") -> LayerDeclaration:
-    return LayerDeclaration(name, source, has_heading=False, tells=tells)
+def _now(name: str, source: Source) -> LayerDeclaration:
+    return LayerDeclaration(name, source, has_heading=False)
 
 
 NARRATOR_LAYERS = (
-    _system("SCENARIO", opening, "the title and the world"),
+    _system("SCENARIO", opening),
     _system("YOUR_ROLE", prompt_file("explorer.role", minimal="explorer.role_minimal")),
     _system("RULES_OF_TOOLS", prompt_file("explorer.tool_rules")),
     _system("RULES_OF_DISCOVERY", prompt_file("explorer.discovery", minimal="")),
     _system("CONSTRAINTS", prompt_file("explorer.constraints")),
     _system("EXAMPLES", prompt_file("explorer.examples")),
-    _system("PLAYER", persona, "who you are, and how it is told"),
+    _system("PLAYER", persona),
     TALK,
     memory_layer("STRUCTURED_MEMORY", memory_beside_world, is_kept=True),
     *HISTORY,
     RECALLED_PASSAGES,
     # The heading marks the part of the message that changes with each turn.
-    LayerDeclaration("WORLD_NOW", place, tells="the place where you are"),
-    _now("OTHER_LOCATIONS", other_places, "the names of the other places"),
-    _now("TIME", time, "the time"),
-    _now("CHARACTERS_PRESENT", present, "the people there, and what they want, keep and know"),
-    _now("HIDDEN_CHARACTERS", hidden, "hidden people whom you could meet, and what they want"),
-    _now("THINGS", things, "the things there"),
-    _now("ELSEWHERE", elsewhere, "where you last saw others"),
-    _now("RECENT_EVENTS", recent_events, "what you heard of"),
+    LayerDeclaration("WORLD_NOW", place),
+    _now("OTHER_LOCATIONS", other_places),
+    _now("TIME", time),
+    _now("CHARACTERS_PRESENT", present),
+    _now("HIDDEN_CHARACTERS", hidden),
+    _now("THINGS", things),
+    _now("ELSEWHERE", elsewhere),
+    _now("RECENT_EVENTS", recent_events),
     LORE,
-    LayerDeclaration("PLAYERS_WORDS", own_pieces("PLAYERS_WORDS"), tells="your prompt"),
+    LayerDeclaration("PLAYERS_WORDS", own_pieces("PLAYERS_WORDS")),
     # A small model repeats the words that stand last.
     _now("HOW_TO_ANSWER", prompt_file("", minimal="explorer.reminder_minimal")),
 )

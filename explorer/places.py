@@ -46,9 +46,7 @@ RESOLVER_AGENT = Agent(
         LayerDeclaration(
             "SYSTEM", prompt_file("explorer.places"), role="system", has_heading=False
         ),
-        LayerDeclaration(
-            "EXISTING_LOCATIONS", own_pieces("EXISTING_LOCATIONS"), tells="the places of the world"
-        ),
+        LayerDeclaration("EXISTING_LOCATIONS", own_pieces("EXISTING_LOCATIONS")),
         LayerDeclaration("LOCATION_DESCRIPTION", own_pieces("LOCATION_DESCRIPTION")),
     ),
     occasion="When you go to a place by another name than those that are known",

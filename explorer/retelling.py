@@ -63,19 +63,9 @@ RETELLING_LAYERS = (
     _instead("memory", _own(_OF_MEMORY, "SYSTEM", _memory_rules)),
     _instead("memory", _own(_OF_MEMORY, "PROCESS_MAP", _process_map("Summary, as Agent 8"))),
     _instead("memory", _MEMORY_SO_FAR),
-    AddedLayer(
-        "memory",
-        "RECENT_CONTEXT_CHUNK",
-        LayerDeclaration(
-            "WHAT_IS_NOTED", known_there, tells="what people have learned, things and conditions"
-        ),
-    ),
+    AddedLayer("memory", "RECENT_CONTEXT_CHUNK", LayerDeclaration("WHAT_IS_NOTED", known_there)),
     _instead("narrator", _own(_OF_NARRATOR, "SYSTEM", _narration_rules)),
     _instead("narrator", _own(_OF_NARRATOR, "PROCESS_MAP", _process_map("Narration, as Agent 9"))),
     _instead("narrator", _MEMORY),
-    AddedLayer(
-        "narrator",
-        "SESSION_STATE",
-        LayerDeclaration("HEARD_OF", _heard_of, tells="what you heard of"),
-    ),
+    AddedLayer("narrator", "SESSION_STATE", LayerDeclaration("HEARD_OF", _heard_of)),
 )

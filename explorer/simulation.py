@@ -88,12 +88,6 @@ REPORT = AnswerTool(
 )
 
 
-_OUT_OF_SIGHT = (
-    "the world, and a place out of your sight with the people and things there, what these people "
-    "want, keep and know, and what was told there last"
-)
-
-
 def _agent(name: str, title: str, prompt: str, temperature: float) -> Agent:
     return Agent(
         None,
@@ -105,7 +99,7 @@ def _agent(name: str, title: str, prompt: str, temperature: float) -> Agent:
         temperature=temperature,
         layers=(
             LayerDeclaration("SYSTEM", prompt_file(prompt), role="system", has_heading=False),
-            LayerDeclaration("OUT_OF_SIGHT", out_of_sight, tells=_OUT_OF_SIGHT),
+            LayerDeclaration("OUT_OF_SIGHT", out_of_sight),
             LayerDeclaration("CONVERSATION", own_pieces("CONVERSATION")),
         ),
         occasion="In the background, after you left people or waited, and when you come back",

@@ -20,9 +20,8 @@ from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from sessions.play.attempts import Writer
 from sessions.reply_lengths import ReplyLength
-from sessions.roster import PRIVATE_TEXTS, SLOTS, default_name
+from sessions.roster import SLOTS, default_name
 
-_TOLD_OF_ITSELF = f"{' / '.join(f'“{one.label}”' for one in PRIVATE_TEXTS)} of the one who answers"
 # The words that say how much to write, by the length that the Game Master has chosen.
 _LENGTHS: Mapping[str, str] = {
     ReplyLength.SHORT: "one or two short paragraphs",
@@ -74,11 +73,11 @@ CHARACTER_LAYERS = (
         prompt_file("gamemaster.process_map_character", minimal=""),
         prompt_file("gamemaster.protocol_character", minimal=""),
     ),
-    LayerDeclaration("AGENT_IDENTITY", identity, tells=_TOLD_OF_ITSELF),
+    LayerDeclaration("AGENT_IDENTITY", identity),
     memory_layer("STRUCTURED_MEMORY", character_memory, is_kept=True),
     RECENT_CONTEXT,
     RECALLED_PASSAGES,
-    LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT"), tells="your prompt"),
+    LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
     LayerDeclaration("YOUR_REPLY", your_reply),
 )
 

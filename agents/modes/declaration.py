@@ -20,6 +20,7 @@ from agents.running.job_kinds import JobKind
 from memory.blocks.stretches import StretchRule
 from memory.telling.block_kinds import ENGINE_BLOCK_KINDS, BlockKind
 from sessions.chapter.cast import TextsOfMember
+from sessions.layer_words import announced
 from sessions.models import SAID, THOUGHT, Attempt, Session
 from sessions.play.attempts import Writer
 from sessions.play.events import NewEvent, reply
@@ -251,15 +252,16 @@ class Mode:
 
     @property
     def sent(self) -> list[tuple[str, list[str]]]:
-        """The occasions on which a model is asked, each with the user's texts that the requests may
-        tell, in the words of pages. No request tells another text of the user."""
+        """The occasions on which a model is asked, each with the layers of its requests that may
+        have texts of the user, in the words of pages."""
         asked = {Stage.MEMORY: CONTEXT_SUMMARY, Stage.NARRATION: NARRATOR}
         first = () if self.has_own_lock or Stage.LOCK not in self.stages else (WORLD_SUMMARY,)
         others = (agent for stage, agent in asked.items() if stage in self.stages)
         sent: dict[str, dict[str, None]] = {}
         for agent in (*first, *self.agents, *others):
             told = sent.setdefault(agent.occasion, {})
-            told.update((one.tells, None) for one in self.layers_of(agent) if one.tells)
+            words = (announced(one.name) for one in self.layers_of(agent))
+            told.update((one, None) for one in words if one)
         return [(occasion, list(told)) for occasion, told in sent.items()]
 
     @property

@@ -25,7 +25,6 @@ from agents.prompting.memory_additions import ADDED_KEYS
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
 from sessions.roster import NAME, PUBLIC_TEXTS, Character
 
-TOLD_OF_EVERYBODY = f"{' / '.join(f'“{one.label}”' for one in PUBLIC_TEXTS)} of everybody"
 _LEAD = "Everybody who takes part in this story, and what all of them may know of each:"
 
 
@@ -34,7 +33,7 @@ def cast_layer(*, with_slots: bool = False) -> LayerDeclaration:
 
     With `with_slots`, the layer also has the slots of the characters, for an agent that names them.
     """
-    return LayerDeclaration("CAST", _cast(with_slots), role="system", tells=TOLD_OF_EVERYBODY)
+    return LayerDeclaration("CAST", _cast(with_slots), role="system")
 
 
 def cast_lines(cast: Sequence[Character], *, with_slots: bool = False) -> list[str]:
@@ -97,7 +96,6 @@ def memory_layer(name: str, source: Source, *, is_kept: bool = False) -> LayerDe
         separator="\n",
         is_kept=is_kept,
         is_memory=True,
-        tells="the memory, with that of the chapters before",
     )
 
 
@@ -111,7 +109,6 @@ RECENT_CONTEXT = LayerDeclaration(
     step=3,
     floor=1,
     is_kept=True,
-    tells="the latest prompts with their replies",
 )
 
 _SESSION_STATE = LayerDeclaration("SESSION_STATE", session_state)
@@ -130,10 +127,10 @@ WORLD_SUMMARY = Agent(
         *instructions(
             prompt_file("world_lock"), process_map("Lock, as Agent 0"), prompt_file("protocol_json")
         ),
-        LayerDeclaration("WORLD_TEXT", world_text, tells="the world"),
-        LayerDeclaration("CHAPTER_TEXT", chapter_text, tells="the chapter"),
+        LayerDeclaration("WORLD_TEXT", world_text),
+        LayerDeclaration("CHAPTER_TEXT", chapter_text),
         LayerDeclaration("AGENT_ROSTER", roster),
-        LayerDeclaration("SYSTEM_NOTES", title, tells="the title"),
+        LayerDeclaration("SYSTEM_NOTES", title),
         _FORMAT,
     ),
     occasion="When you start a chapter",
@@ -162,7 +159,6 @@ CONTEXT_SUMMARY = Agent(
             own_pieces("RECENT_CONTEXT_CHUNK"),
             trim=Trim.SHORTEN,
             gives_way=1,
-            tells="the prompts with their replies since the last time",
         ),
         # The keys that the chapter's mode adds, if it adds any.
         LayerDeclaration(ADDED_KEYS, own_pieces(ADDED_KEYS)),
@@ -190,11 +186,7 @@ NARRATOR = Agent(
             process_map("Narration, as Agent 9"),
             prompt_file("protocol_narrator", minimal=""),
         ),
-        LayerDeclaration(
-            "NARRATIVE_AGENT_DEFINITION",
-            own_pieces("NARRATIVE_AGENT_DEFINITION"),
-            tells="your narrative instructions",
-        ),
+        LayerDeclaration("NARRATIVE_AGENT_DEFINITION", own_pieces("NARRATIVE_AGENT_DEFINITION")),
         memory_layer("STRUCTURED_MEMORY", present_memory, is_kept=True),
         # A small model does not get this layer, because it would copy the layer's numbers into the
         # story.
@@ -204,12 +196,9 @@ NARRATOR = Agent(
             own_pieces("FULL_CHAPTER_CONTEXT"),
             trim=Trim.SHORTEN,
             gives_way=1,
-            tells="the whole transcript",
         ),
-        *(
-            LayerDeclaration(name, own_pieces(name), tells="the prose around a scene")
-            for name in ("END_OF_THE_SCENE_BEFORE", "START_OF_THE_SCENE_AFTER")
-        ),
+        LayerDeclaration("END_OF_THE_SCENE_BEFORE", own_pieces("END_OF_THE_SCENE_BEFORE")),
+        LayerDeclaration("START_OF_THE_SCENE_AFTER", own_pieces("START_OF_THE_SCENE_AFTER")),
         LayerDeclaration("TASK", own_pieces("TASK")),
     ),
     occasion="When you build the narrative, and each scene written again",

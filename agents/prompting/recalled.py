@@ -183,6 +183,4 @@ def _place(line: StateLine) -> tuple[int, tuple[int, int]]:
 
 
 # The passages differ with every prompt. So the layer stands after everything that a cache keeps.
-RECALLED_PASSAGES = LayerDeclaration(
-    _NAME, searching=_search, tells="earlier passages about the same, also of the chapters before"
-)
+RECALLED_PASSAGES = LayerDeclaration(_NAME, searching=_search)

@@ -124,8 +124,6 @@ class LayerDeclaration:
     # True if the layer tells memory, for which STORYENGINE_MEMORY_TOKENS has the most tokens.
     is_memory: bool = False
     searching: Searching | None = None
-    # The texts of the user that the layer may tell, in the words of pages. "" if it tells none.
-    tells: str = ""
 
     def __post_init__(self) -> None:
         if self.has_heading:

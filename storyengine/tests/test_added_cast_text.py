@@ -90,6 +90,9 @@ assert all("Looks: Red hair." in text for text in asked.values())
 assert "Fear: Deep water." in asked[2] and "Deep water" not in asked[1]
 assert "Deep water." in page(f"/chapters/{chapter}/downloads/everything")
 
+consent = page("/consent/")
+assert "“Looks”" in consent and "“Fear”" in consent
+
 # Tab 1 and the API save them, within their limits, and refuse what agents could mistake.
 def save(**form):
     return client.post(f"/chapters/{copy}/world/save", form, headers={"HX-Request": "true"})

@@ -28,53 +28,56 @@ from storyengine.tabs.tests.reading import all_of, by_id
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # The marks of the user's texts, each with words of the phrases that may announce the text.
+PLAYED = "latest prompts, very last turns, prompts to summarise, transcript"
 BOTH = {
-    "MARK-PROMPT": "your prompt, latest prompts, prompts with their replies since, transcript",
-    "MARK-REPLY": "latest prompts, prompts with their replies since, transcript",
+    "MARK-REPLY": PLAYED,
     "MARK-MEMORY": "the memory",
-    "MARK-OLD-TITLE": "chapters before",
-    "MARK-OLD-MEMORY": "chapters before",
+    "MARK-OLD-TITLE": "earlier passages",
+    "MARK-OLD-MEMORY": "the memory",
     "MARK-OLD-REPLY": "earlier passages",
-    "MARK-INSTRUCTIONS": "instructions",
-    "MARK-PROSE": "prose",
+    "MARK-INSTRUCTIONS": "the instructions",
+    "MARK-PROSE": "scene before, scene after",
 }
 TEXTS: Mapping[str, Mapping[str, str]] = {
     "gamemaster": BOTH
     | {
-        "MARK-TITLE": "title",
+        "MARK-PROMPT": f"your prompt, {PLAYED}",
+        "MARK-TITLE": "the title",
         "MARK-WORLD": "the world",
         "MARK-CHAPTER": "the chapter",
-        "MARK-OLD-CHAPTER": "chapters before",
-        "MARK-NAME": "“Name”, latest prompts, replies since, transcript",
+        "MARK-OLD-CHAPTER": "",
+        "MARK-NAME": f"“Name”, the characters, {PLAYED}",
         "MARK-PRONOUNS": "“Pronouns”",
         "MARK-PUBLIC": "“What everybody may know”",
         "MARK-IDENTITY": "“Identity”",
     },
     "explorer": BOTH
     | {
+        "MARK-PROMPT": f"your words, {PLAYED}",
         "MARK-TITLE": "the title, the memory",
         "MARK-DESCRIPTION": "the world, the memory",
         "MARK-ABOUT": "the world",
-        "MARK-TIME": "the time, the memory, out of your sight",
-        "MARK-HERE": "the place where, the places, out of your sight, the memory",
-        "MARK-PLACE": "the other places, the places, out of your sight, the memory",
-        "MARK-THERE": "out of your sight, the places, the place where, the memory",
+        "MARK-TIME": "time, the memory, out of your sight",
+        "MARK-HERE": "the place where, locations, out of your sight, the memory",
+        "MARK-PLACE": "other locations, locations, out of your sight, the memory",
+        "MARK-THERE": "out of your sight, locations, the place where, the memory",
         "MARK-PERSON": "the people there, “What everybody may know”, out of your sight, last saw",
         "MARK-GOALS": "the people there, out of your sight",
         "MARK-SECRET": "the people there, out of your sight",
         "MARK-HIDDEN": "hidden people, the people there, out of your sight",
-        "MARK-THING": "the things there, things and conditions, out of your sight",
+        "MARK-THING": "things, out of your sight",
         "MARK-SELF": "who you are, “What everybody may know”",
         "MARK-STYLE": "how it is told",
         "MARK-NOTE": "author's note",
         "MARK-TALK": "examples of talk",
-        "MARK-LORE": "lorebook",
+        "MARK-LORE": "lore",
         "MARK-DEEDS": "",
         "MARK-RULE": "",
+        "house nobody knows": "the place to which you go",
     },
 }
-# The phrases for texts that only a model can have written.
-OF_MODELS = {"what you heard of"}
+# The layers with texts that only a model can have written.
+OF_MODELS = {"what you heard of", "recent events", "conversation"}
 HERON = "Who has seen the heron?"
 
 

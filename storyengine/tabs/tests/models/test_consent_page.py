@@ -22,13 +22,10 @@ def foreign(provider: ScriptedProvider) -> ScriptedProvider:
 
 
 class TestConsent:
-    def test_it_names_the_host_and_what_is_sent(
-        self, client: Client, foreign: ScriptedProvider
-    ) -> None:
+    def test_it_names_the_host(self, client: Client, foreign: ScriptedProvider) -> None:
         html = client.get("/consent/").content.decode()
         assert [one.words for one in all_of(html, "p", "host")] == [HOST]
-        for words in ("Identity", "memory", "whole transcript", "Nothing has been sent"):
-            assert words in html
+        assert "Nothing has been sent" in html
 
     def test_it_can_be_given_and_withdrawn(self, client: Client, foreign: ScriptedProvider) -> None:
         client.post("/consent/allow", {"host": HOST})
