@@ -32,7 +32,8 @@ _AS_I = (
 _SAME_WORDS = 4
 # The most sentences in a part of a grammar, and the most lines of which one sentence is made.
 _MOST_WAYS, _MOST_LINES = 48, 4
-# The most sentences of so many lines that are compared with the story. It bounds the time.
+# The most sentences of several lines that are compared with the texts of the story. The limit
+# bounds the time.
 _MOST_TRIED = 5_000
 
 
