@@ -52,7 +52,7 @@ class Unseen:
 
 
 def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
-    """Return the places to simulate, the longest unseen first."""
+    """Return the places to simulate: those with a talk first, and the longest unseen first."""
     found = []
     for place in world.places:
         one = unseen_at(world, place)
@@ -65,7 +65,8 @@ def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
         is_full = len(one.people) > 1 and (one.ticks > _SUMMARY_UNTIL or is_urgent)
         if is_full or one.ticks > NOTHING_UNTIL:
             found.append(replace(one, is_full=is_full))
-    found.sort(key=lambda one: -one.ticks)
+    # People who are alone somewhere must not keep two others from talking for turns on end.
+    found.sort(key=lambda one: (not one.is_full, -one.ticks))
     return found[:MOST_PLACES_OF_A_MOVE]
 
 

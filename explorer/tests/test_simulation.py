@@ -58,6 +58,15 @@ def test_the_ticks_decide_how_fully(
     assert [(one.is_full, one.exchanges) for one in unseen] == found
 
 
+def test_talks_come_before_people_who_are_alone() -> None:
+    world = unseen_world(40)
+    lone = {name: Person(name, location=f"Loft of {name}") for name in ("Cy", "Di")}
+    lofts = {one.location: Place(one.location) for one in lone.values()}
+    places = {**lofts, **world.places, "There": Place("There", unseen_since=10)}
+    unseen = find_unseen(replace(world, places=places, people={**world.people, **lone}), [])
+    assert [(one.place, one.is_full) for one in unseen] == [("There", True), ("Loft of Cy", False)]
+
+
 def report(**arguments: object) -> Script:
     call = ToolCall("r", "reportSimulation", json.dumps(arguments))
     return Script("", tool_calls=(call,))
