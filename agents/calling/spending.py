@@ -78,7 +78,8 @@ _SUMS_OF_TESTS = {
 _USED = tuple(_SUMS_OF_TESTS)
 _DAY = timedelta(days=1)
 
-# Numbers of tokens by the fields of SpentTokens, by model and server; see `used_by_model`.
+# For each model and server, the numbers of tokens, under the names of the fields of SpentTokens;
+# see `used_by_model`.
 Used = Mapping[str, Mapping[str, int]]
 
 

@@ -90,11 +90,12 @@ class StateLine:
     `said` is the full text of the fact, by which repetitions are found. `block` and `place` say
     where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the chronicle is
     `under` the heading of a block: its last and its first prompt. If `heads` is not 0, the line is
-    such a heading, and heads so many lines. `prompt` is the last prompt that the fact comes from,
-    or 0 for the lock.
+    such a heading, and stands above this many lines. `prompt` is the last prompt that the fact
+    comes from, or 0 for the lock.
 
-    The line of a deed may have a second text, `with_intent`, which only its `doer`, a name, and the
-    agents who tell the story may read. `intended` is the full text of the fact with the intent.
+    The line of a deed may have a second text, `with_intent`, which only the person with the name
+    `doer` and the agents who tell the story may read. `intended` is the full text of the fact with
+    the intent.
     """
 
     text: str

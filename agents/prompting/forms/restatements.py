@@ -11,8 +11,8 @@ from sessions.language.words import words_of
 
 Payload = dict[str, Any]
 
-# The fields whose text becomes empty if an earlier field of the entry has the same text. Names are
-# not among them, because somebody may find themselves.
+# The fields whose text becomes empty if an earlier field of the entry has the same text. Fields
+# with names are not in the list, because a person may rightly stand in two fields of an entry.
 _ABOUT = frozenset(
     {"cause", "effect", "intent", "result", "notes", "evidence", "why_it_matters", "stakes"}
     | {"next_likely_trigger"}
