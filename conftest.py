@@ -22,17 +22,19 @@ from agents.models import Job
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
-from sessions.tests.weekly import LONG, left_to_the_week
+from sessions.tests.weekly import LONG, few, left_to_the_week
 from storyengine.tests.both_stacks import on_both_stacks
 from storyengine.tests.running import RunningProgram, SharedFolder
 
 # Hypothesis sets no deadline for an example, because its time depends on the machine and on the
-# other work of the machine. In continuous integration (CI=true) each run of a test tries the same
-# examples. Elsewhere the examples are random. When a random example shows a bug, a developer adds
-# it to the test as an `@example`.
+# other work of the machine. The weekly run tries twice as many examples as each other run. In
+# continuous integration (CI=true) each run of a test tries the same examples. Elsewhere the
+# examples are random. When a random example shows a bug, a developer adds it to the test as an
+# `@example`.
 hypothesis.settings.register_profile(
     "untimed",
     deadline=None,
+    max_examples=few(50, 100),
     derandomize=bool(os.environ.get("CI")),
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
