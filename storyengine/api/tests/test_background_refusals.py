@@ -10,7 +10,7 @@ from pytest_django import Settings
 from agents.flows.telling.tests.narrations import make_ended_chapter
 from agents.llm.providers.failures.call_errors import ProviderTimeout
 from agents.llm.providers.scripted import ScriptedProvider
-from agents.models import Job, ProviderConsent
+from agents.models import AdmittedCall, Job, ProviderConsent
 from agents.tests.recorded_calls import add_call
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
@@ -52,6 +52,20 @@ class TestRefusal:
         assert call("GET", address(chapter)).json()["state"] == state
         capped.CHAPTER_TOKENS = 10_000
         assert call("POST", address(chapter, action)).status_code == 202
+
+    @pytest.mark.parametrize("action", STARTS)
+    def test_too_many_calls_are_429_before_anything_begins(
+        self, settings: Settings, provider: ScriptedProvider, action: str
+    ) -> None:
+        make, state = STARTS[action]
+        chapter = make()
+        settings.CALLS_PER_MINUTE = 1
+        AdmittedCall.objects.create(session_id=chapter.pk)
+        response = call("POST", address(chapter, action))
+        assert_problem(response, 429, "rate-limited")
+        assert int(response.headers["Retry-After"]) > 0
+        assert not Job.objects.exists()
+        assert call("GET", address(chapter)).json()["state"] == state
 
     @pytest.mark.parametrize("action", STARTS)
     def test_a_budget_that_is_spent_meanwhile_is_429(

@@ -177,6 +177,11 @@ class TestBuildNarrative:
         assert cancelled.json()["state"] == "ENDED"
         assert cancelled.json()["jobs"][0]["status"] == "cancelled"
 
+    def test_without_consent_it_is_refused(self, provider: ScriptedProvider) -> None:
+        provider.host = "models.example"
+        response = call("POST", address(ended_chapter(), "build-narrative"))
+        assert_problem(response, 403, "consent-missing")
+
 
 class TestCancelAndReopen:
     def test_with_nothing_being_written_there_is_nothing_to_cancel(self) -> None:

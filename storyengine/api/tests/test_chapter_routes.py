@@ -230,6 +230,10 @@ class TestList:
         page = call("GET", "/api/session?limit=1&offset=1").json()
         assert [item["title"] for item in page["items"]] == ["A"]
 
+    @pytest.mark.parametrize("query", ["limit=0", "limit=x", f"offset={10**30}", "offset=-1"])
+    def test_a_page_that_cannot_be_is_refused(self, query: str) -> None:
+        assert_problem(call("GET", f"/api/session?{query}"), 422, "invalid-input")
+
 
 class TestTab1:
     def test_it_saves_and_answers_with_all_fields(self) -> None:

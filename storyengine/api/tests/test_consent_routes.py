@@ -48,3 +48,10 @@ def test_a_host_is_allowed_and_withdrawn() -> None:
 def test_what_is_wrong_is_refused(body: Any) -> None:
     assert_problem(call("POST", "/api/consent", body), 422, "invalid-input")
     assert not ProviderConsent.objects.exists()
+
+
+@pytest.mark.usefixtures("_foreign")
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_a_host_of_any_length_is_not_looked_up(is_allowed: bool) -> None:
+    body = {"host": "x" * 254, "allowed": is_allowed}
+    assert_problem(call("POST", "/api/consent", body), 422, "too-long")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from agents.calling.servers.caps import NO_CAPS, stored_caps
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import assert_problem, call
 
@@ -108,3 +109,9 @@ class TestBudget:
         assert call("PUT", "/api/models", {"agents": []}).json()["budget"] == budget
         back = call("PUT", "/api/models", {"budget": {}}).json()["budget"]
         assert back == of_environment
+
+    def test_a_wrong_choice_stores_no_cap(self) -> None:
+        wrong = {"agents": [{"agent": "9", "server": "nowhere", "model": "m"}]}
+        assert call("PUT", "/api/models", wrong | {"budget": {"dollars": 1}}).status_code == 422
+        assert stored_caps() == NO_CAPS
+        assert call("GET", "/api/models").json()["budget"]["stored_dollars"] is None

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from sessions.models import Session
 from sessions.tests.factories import make_chapter
 from storyengine.api.problems import to_json
 from storyengine.api.tests.calling import address, assert_problem
@@ -70,6 +71,14 @@ def test_a_body_that_is_not_json_is_415(content_type: str) -> None:
     assert response.headers["Content-Type"] == "application/problem+json"
     chapter.tab1.refresh_from_db()
     assert chapter.tab1.world_text != "x"
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "multipart/form-data; boundary=x"])
+def test_a_form_without_fields_cannot_act_either(content_type: str) -> None:
+    chapter = make_chapter()
+    response = Client().generic("POST", address(chapter, "reset"), b"", CONTENT_TYPE=content_type)
+    assert_problem(response, 415, "not-json")
+    assert Session.objects.filter(pk=chapter.pk).exists()
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,6 @@ RunJobs = Callable[[], int]
 MARK = re.compile(r"zq[0-9a-z]+")
 ROOM = 1_000_000
 SECRET = "zq7secret"
-SCENE_OVER = "scene_over"
 MODELS = [
     ("openai", "gpt-5.2", "full"),
     ("openai", "nobody-knows", "medium"),

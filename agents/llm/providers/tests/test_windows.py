@@ -138,6 +138,13 @@ class TestNonsense:
     def test_an_answer_of_another_form_says_nothing(self, route: str, answer: object) -> None:
         assert answer_of({route: answer}) is None
 
+    @pytest.mark.parametrize(
+        "window", [0, -1, True, "4096", None, [], {}, 1e308, 10**30, 100, float("nan"), 1e999]
+    )
+    def test_a_window_that_cannot_be_says_nothing(self, window: object) -> None:
+        assert answer_of(listed(context_length=window)) is None
+        assert answer_of({"GET /props": {"default_generation_settings": {"n_ctx": window}}}) is None
+
     def test_an_answer_without_end_is_not_read_to_its_end(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

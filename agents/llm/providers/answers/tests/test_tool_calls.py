@@ -286,6 +286,14 @@ class TestFragments:
         assert all(each.call_id.isalnum() for each in calls.gathered())
 
 
+def test_arguments_count_as_text_does_towards_the_limit() -> None:
+    long = replace(QUAY, arguments="x" * 1_500)
+    fragments = fragments_of([long, replace(ROUND, arguments="y" * 1_500)], size=500)
+    outcome = call(calls_tools(*fragments, text=TEXT), request=REQUEST)
+    assert outcome.end.was_cut
+    assert outcome.tool_calls[0] == long
+
+
 def test_a_reply_that_breaks_off_gives_no_call() -> None:
     deltas = [delta_chunk(tool_calls=[one]) for one in fragments_of([QUAY])]
     outcome = call(streams(delta_chunk(content=TEXT), *deltas), request=REQUEST)

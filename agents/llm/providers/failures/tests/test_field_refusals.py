@@ -8,7 +8,7 @@ import pytest
 from agents.llm.providers.failures.call_errors import ContextOverflow, ProviderRefused
 from agents.llm.providers.failures.field_refusals import refused_field
 from agents.llm.providers.failures.server_words import read_words
-from agents.llm.providers.tests.chat_server import Answer, refuses, responds, says
+from agents.llm.providers.tests.chat_server import Answer, refuses, responds, says, says_at_once
 from agents.tests.calling import REQUEST, Outcome, call
 
 pytestmark = pytest.mark.usefixtures("calls_allowed")
@@ -190,6 +190,13 @@ def test_the_limit_is_sent_under_its_other_name_and_then_not_at_all() -> None:
     assert limits == [{"max_tokens"}, {"max_completion_tokens"}, set()]
     reasoning = replace(REQUEST, token_parameter="max_completion_tokens")
     assert call(no[1], says("Yes."), request=reasoning).body["max_tokens"] == 50
+
+
+def test_a_server_that_does_not_stream_is_asked_for_the_whole() -> None:
+    no = refuses(400, "Your organization must be verified to stream.", param="stream")
+    outcome = call(no, says_at_once("Yes."), request=FULL)
+    assert outcome.text == "Yes."
+    assert (outcome.body["stream"], "stream_options" in outcome.body) == (False, False)
 
 
 @pytest.mark.parametrize(

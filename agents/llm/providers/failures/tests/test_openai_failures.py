@@ -115,6 +115,20 @@ class TestRetries:
         assert "300 seconds" in str(outcome.error)
         assert outcome.waits == []
 
+    @pytest.mark.parametrize(
+        "value", ["86401", "1e300", "inf", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"]
+    )
+    def test_no_wait_is_longer_than_a_day(self, value: str) -> None:
+        outcome = call(responds(429, headers={"Retry-After": value}))
+        assert str(outcome.error).endswith("Try again in a day.")
+        assert outcome.waits == []
+
+    @pytest.mark.parametrize("value", ["", "nan", "soon", "Mon, 01 Jan 99999999999 00:00:00 GMT"])
+    def test_a_wait_that_is_none_is_the_programs_own(self, value: str) -> None:
+        outcome = call(responds(429, headers={"Retry-After": value}), says("Yes."))
+        (wait,) = outcome.waits
+        assert 0 < wait < 1
+
     def test_waits_grow_and_tries_end(self) -> None:
         outcome = call(*[responds(503)] * 3)
         assert isinstance(outcome.error, ProviderBusy)

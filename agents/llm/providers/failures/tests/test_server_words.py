@@ -65,6 +65,14 @@ def test_no_answer_is_too_odd(answer: object) -> None:
     refusal_in(answer)
 
 
+def test_deep_answers_are_bounded() -> None:
+    nested: object = WORDS
+    for _ in range(300):
+        nested = [nested, {"error": [nested]}] if isinstance(nested, str) else {"error": nested}
+    assert len(read_words(nested).text) < 100
+    assert len(read_words([{"message": f"{at}" * 50} for at in range(10_000)]).text) <= 4_000
+
+
 @pytest.mark.parametrize(
     ("piece", "is_refusal"),
     [
