@@ -2,7 +2,6 @@
 changes of the fork do not change the origin, and later changes of the origin do not change the
 fork."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,13 +14,9 @@ from agents.flows.replies.choosing import edit_reply
 from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.turns import keep_reply
 from agents.flows.tests.playing import play, play_many, reroll
-from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.prompting.layers import Tier
-from agents.prompting.sandwich import Subject, compose
-from agents.tests.declared import CHARACTERS
-from agents.tests.replies import answer_in_form, turn_delta, world_lock
+from agents.tests.replies import answer_in_form, world_lock
 from memory.canon.corrections import write_correction
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock
@@ -225,39 +220,3 @@ class TestPlay:
         reroll(fork)
         assert fork.turns.get(number=2).attempts.count() == 2
         assert exported(chapter) == before
-
-
-def repeat_the_secret(request: ModelRequest) -> str:
-    """Answer as agent 8. If the request contains the secret, repeat the secret in a canon lock."""
-    if "turn_delta" not in request.messages[0].content:
-        return answer_in_form(request)
-    told = " ".join(message.content for message in request.messages)
-    sworn = [f"somebody spoke of {SECRET}"] if SECRET in told else []
-    return json.dumps(turn_delta(canon_locks=sworn))
-
-
-@pytest.mark.parametrize("number", [3, 8])
-@pytest.mark.parametrize("tier", ["full", "medium", "minimal"])
-def test_what_one_character_may_not_know_is_in_no_prompt_of_its_in_the_fork(
-    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, number: int, tier: Tier
-) -> None:
-    """Only characters 1 and 2 witnessed the secret. It is in no request of character 3, neither
-    before memory covers it nor later."""
-    provider.fallback = repeat_the_secret
-    play(chapter, f"She shows it: {SECRET}.", slot=1, witnesses=[2])
-    for _ in range(9):
-        play_many(chapter, 1)
-        run_jobs()
-    fork = fork_chapter(chapter.pk, number)
-
-    def knows(slot: int) -> bool:
-        subject = Subject(fork, slot, budget_tokens=1_000_000)
-        layers = compose(CHARACTERS[slot].layers, subject, tier)
-        return any(SECRET in piece.text for layer in layers for piece in layer.pieces)
-
-    for _ in range(12):
-        assert [slot for slot in (1, 2, 3) if knows(slot)] == [1, 2]
-        play_many(fork, 1)
-        run_jobs()
-        fork.refresh_from_db()
-    assert fork.last_summarized_prompt_index == (number + 12) // 7 * 7

@@ -34,7 +34,7 @@ from chaos.journal import Journal
 from chaos.rows import rows_of
 from chaos.scenarios import Scenario
 from sessions.exceptions import WrongState
-from sessions.models import THOUGHT, Attempt, Session
+from sessions.models import THOUGHT, Attempt, Session, State
 from sessions.play.breaking import stop_attempt
 from sessions.play.committing import commit_attempt
 from sessions.play.played_world import everybody_at
@@ -89,6 +89,7 @@ class PlaysAttempts(RuleBasedStateMachine):
     # What is sent, and what the model writes.
 
     def send(self, action: str, body: Any, key: str = "") -> Any:
+        self.is_fine = False
         headers = {"Idempotency_Key": key} if key else {}
         return call("POST", address(self.chapter, action), body, **headers)
 
@@ -110,6 +111,7 @@ class PlaysAttempts(RuleBasedStateMachine):
 
     def plan(self, data: st.DataObject, actor: int | None, end: str = "") -> list[Script]:
         """Queue the steps of a reply, of which the last one ends so: whole, or broken off."""
+        self.is_fine = False
         agent = find_agent(who_answers(self.chapter, actor).agent, actor)
         scripts = []
         if agent and agent.tools:
@@ -380,7 +382,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         check_calls(chapter, new)
         self.seen.update(one.pk for one in new)
         check_memory(chapter)
-        if self.slots and self.turns:
+        if self.slots and chapter.state == State.ACTIVE:
             self.checks += 1
             check_tiers(chapter, sorted(self.slots), self.checks)
         self.is_fine = True

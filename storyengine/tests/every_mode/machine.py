@@ -61,7 +61,7 @@ class Play(PlaysAttempts):
         text = data.draw(st.sampled_from(["Something else.", ""]))
         row = try_again(self.chapter, text, number=layer.number)
         assert row.status == Attempt.Status.COMMITTED
-        for sent in map(text_of, self.model.history[first:]):
+        for sent in map(text_of, filter(self.model.is_writers, self.model.history[first:])):
             assert text in sent
             assert not layer.text.strip() or layer.text not in sent
         one = Try(row, like.sent, scripts, [], None)
@@ -105,7 +105,8 @@ class Play(PlaysAttempts):
     @precondition(lambda self: self.turns and len(self.made) <= COPIES)
     @rule(data=st.data(), is_fork=st.booleans(), goes_on=st.booleans())
     def copy(self, data: st.DataObject, is_fork: bool, goes_on: bool) -> None:
-        """Fork the chapter, or write it into a file and read that."""
+        """Fork the chapter, or write it into a file and read that. A file has what is broken too,
+        which can be retried or kept in the copy."""
         until = data.draw(st.integers(1, len(self.turns))) if is_fork else len(self.turns)
         if is_fork:
             answer = self.send("fork", {"number": until})
@@ -120,7 +121,8 @@ class Play(PlaysAttempts):
         check_memory(copy)
         steps = [self.copied(copy, number) for number in range(1, until + 1)]
         if goes_on:
-            self.chapter, self.turns, self.broken, self.lost = copy, steps, None, []
+            self.chapter, self.turns, self.lost = copy, steps, []
+            self.broken = None if is_fork else self.broken
 
     def copied(self, copy: Session, number: int) -> Step:
         """Compare a turn with its copy, and return the step of the copy."""
@@ -169,7 +171,9 @@ class Play(PlaysAttempts):
                 )
                 self.end()
                 self.narrate()
-                self.begin_the_next()
+                # The next chapter follows the one by which the story goes, which is no fork.
+                if self.chapter.origin_id is None:
+                    self.begin_the_next()
         finally:
             for one in self.made:
                 with suppress(WrongState):

@@ -40,7 +40,7 @@ class ScriptedModel(ScriptedProvider):
         return f"{kind}{self.count}"
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
-        is_written = self._is_writers(request)
+        is_written = self.is_writers(request)
         async for part in super().stream(request):
             if isinstance(part, Finished) and is_written and not self.queue and self.at_end:
                 act, self.at_end = self.at_end, None
@@ -55,13 +55,14 @@ class ScriptedModel(ScriptedProvider):
             return Script(answer_in_form(request))
         for name in self.scenario.answers.keys() & {tool.name for tool in request.tools}:
             return _called(name, self.scenario.answers[name])
-        if not self._is_writers(request):
+        if not self.is_writers(request):
             return _out_of_sight(request)
         script = self.queue.popleft() if self.queue else Script(f"Reply {self.mark()}.")
         self.written.append(script)
         return script
 
-    def _is_writers(self, request: ModelRequest) -> bool:
+    def is_writers(self, request: ModelRequest) -> bool:
+        """Return whether the request is for a reply, and not for memory or a question of a tool."""
         system, tools = request.messages[0].content, {tool.name for tool in request.tools}
         if any(form in system for form in ("turn_delta", "world_chapter_lock", "prose")):
             return False
