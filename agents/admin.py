@@ -72,7 +72,7 @@ class LLMArtifactAdmin(RecordAdmin):
         "error",
         "server_said",
     ]
-    heavy_fields = ("raw_output_ref", "taken_off", "layers")
+    read_in_lists = ("token_counts",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         calls: QuerySet[Any] = super().get_queryset(request).annotate(outcome=OUTCOME)
@@ -120,13 +120,12 @@ class ProviderConsentAdmin(RecordAdmin):
         return True
 
 
-show_records(PromptText, "__str__ chapter", "hash text", heavy="text")
+show_records(PromptText, "__str__ chapter", "hash text")
 show_records(
     Job,
     "__str__ chapter attempts created_at updated_at",
     "key error",
     filters="kind status queue created_at",
-    heavy="partial_text finished_scenes finished_deltas inputs",
 )
 show_records(ModelServer, "name title address is_removed", "name title address")
 show_records(ModelChoice, "agent server builtin model", "agent model")

@@ -6,14 +6,12 @@ show_records(
     "__str__ chapter created_at",
     "json_payload",
     filters="type created_at",
-    heavy="json_payload",
 )
 show_records(
     NarrativeDraft,
     "__str__ chapter target_words created_at",
     "chapter_text",
     filters="created_at",
-    heavy="chapter_text narrative_agent_definition_text source_snapshot",
 )
-show_records(WorkingCopy, "__str__ chapter saved_at", "text", filters="saved_at", heavy="text")
+show_records(WorkingCopy, "__str__ chapter saved_at", "text", filters="saved_at")
 show_records(DraftChoice, "__str__ chapter draft chosen_at")

@@ -16,7 +16,6 @@ from sessions.models import (
     Turn,
 )
 from sessions.records_admin import RecordAdmin, related_records, show_records
-from sessions.roster import CAST_TEXTS
 
 
 class OwnerAdmin(RecordAdmin):
@@ -54,7 +53,6 @@ class ChapterAdmin(OwnerAdmin):
     ]
     list_filter = ["state", "last_played_at", "deleted_at"]
     search_fields = ["title", "session_id", "tab1__world_text", "tab1__chapter_text"]
-    heavy_fields = ("narrative_agent_definition_text",)
 
 
 @admin.register(Event)
@@ -62,6 +60,7 @@ class EventAdmin(RecordAdmin):
     list_display = ["__str__", "beginning", "chapter", "agent_slot", "created_at"]
     list_filter = ["role", "kind", "agent_slot", "created_at"]
     search_fields = ["text"]
+    read_in_lists = ("text",)
 
     @admin.display(description="text")
     def beginning(self, event: Event) -> str:
@@ -73,7 +72,6 @@ class EventTermsAdmin(RecordAdmin):
     list_display = ["__str__", "of_event"]
     list_filter = ["language"]
     search_fields = ["event__session__title", "event__session__session_id", "event__text"]
-    heavy_fields = ("counts",)
 
     def get_list_select_related(self, request: Any) -> list[str]:
         return ["event"]
@@ -87,14 +85,12 @@ show_records(
     Tab1Inputs,
     "__str__ chapter saved_at",
     "world_text chapter_text",
-    heavy="world_text chapter_text",
 )
 show_records(
     CastMember,
     "__str__ chapter slot is_selected",
     "name",
     filters="slot is_selected",
-    heavy=" ".join(one.name for one in CAST_TEXTS if not one.is_line),
 )
 show_records(
     Change, "__str__ chapter attempt position created_at", "kind cause", filters="kind created_at"
@@ -105,5 +101,4 @@ show_records(
     "__str__ chapter turn submitted_at",
     "words error",
     filters="status kind submitted_at",
-    heavy="words partial_text given kept_setup changed_layer",
 )

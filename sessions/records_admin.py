@@ -22,9 +22,12 @@ else:
     _ModelAdmin = admin.ModelAdmin
 
 
+_LONG = (models.TextField, models.JSONField)
+
+
 class RecordAdmin(_ModelAdmin):
-    # The names of fields with long text. A list of records does not load these fields.
-    heavy_fields: tuple[str, ...] = ()
+    # The fields of text or JSON that the columns of a list read. A list loads no others of them.
+    read_in_lists: tuple[str, ...] = ()
     list_per_page = 50
 
     class Media:
@@ -44,7 +47,10 @@ class RecordAdmin(_ModelAdmin):
         records = self.model._base_manager.all()
         match = request.resolver_match
         is_list = match is not None and (match.url_name or "").endswith("_changelist")
-        return records.defer(*self.heavy_fields) if is_list else records
+        if not is_list:
+            return records
+        long = (one.name for one in self.opts.fields if isinstance(one, _LONG))
+        return records.defer(*{*long}.difference(self.list_display, self.read_in_lists))
 
     def get_list_select_related(self, request: HttpRequest) -> list[str]:
         shown = {*self.list_display, *(["session"] if "chapter" in self.list_display else [])}
@@ -74,7 +80,6 @@ def show_records(
     searched: str = "",
     *,
     filters: str = "",
-    heavy: str = "",
 ) -> None:
     """Register the model with a page that shows its records. Each argument has names of fields,
     separated by spaces; see RecordAdmin."""
@@ -84,7 +89,6 @@ def show_records(
         list_display=columns.split(),
         search_fields=searched.split(),
         list_filter=filters.split(),
-        heavy_fields=tuple(heavy.split()),
     )
 
 
