@@ -161,11 +161,16 @@ def _clean(one: CastText, whom: str, text: str, present: str | None = None) -> s
     line = clean(text, limit=one.limit, label=label)
     looks_like_a_mark = is_mark if one == NAME else holds_mark
     if not one.is_private and line != present and looks_like_a_mark(line):
-        others = "another name" if one == NAME else "other words"
+        if one == NAME:
+            raise InvalidInput(
+                f"“{line}” cannot be the name of {whom}: whatever this character says would look "
+                "as if you, or the program itself, had said it. Nothing was saved, and the name "
+                "before is kept; choose another name."
+            )
         raise InvalidInput(
             f"{label} cannot be “{line}”: to the agents it would look as if you, or the program "
-            "itself, had said something. Nothing was saved, and what was there before is kept; "
-            f"choose {others}."
+            "itself, had said it. Nothing was saved, and what was there before is kept; choose "
+            "other words."
         )
     return line
 
