@@ -1,7 +1,7 @@
 """The sources of the texts in the layers of requests."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -201,7 +201,7 @@ def transcript_pieces(
     )
     return tuple(
         Piece(*told_turn(turn, cast), block=f"Prompt {number}", prompt=number)
-        for number, turn in _by_prompt(entries)
+        for number, turn in groupby(entries, key=lambda entry: entry.prompt_index)
     )
 
 
@@ -225,12 +225,6 @@ def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
     cut = without_middle(entry.text)
     brief = text if cut == entry.text else without_cues(cut, cast)
     return f"{label}{text}", f"{label}{brief}"
-
-
-def _by_prompt(entries: Iterable[Entry]) -> Iterator[tuple[int, Iterator[Entry]]]:
-    """Yield the number and the entries of each prompt. The caller has to read the entries of a
-    prompt before it takes those of the next prompt."""
-    return groupby(entries, key=lambda entry: entry.prompt_index)
 
 
 def context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
@@ -277,7 +271,7 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
             chapter,
             start,
             subject.last_prompt,
-            perceived=_witnessed_by(subject),
+            perceived=lambda witnesses: knows(witnesses, subject.readers),
             # A thought has its thinker as its only witness, so readers get only thoughts of their
             # own.
             with_thoughts=subject.slot is not None,
@@ -286,10 +280,6 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
         kept = (state, pieces)
         _kept_context.set(key, kept, size=sum(len(piece.text) for piece in kept[1]))
     return kept[1]
-
-
-def _witnessed_by(subject: Subject) -> Perceived:
-    return lambda witnesses: knows(witnesses, subject.readers)
 
 
 def _context_fits(subject: Subject, start: int) -> bool:
