@@ -101,7 +101,6 @@ class TestHSTS:
         ("variables", "header"),
         [
             ({"STORYENGINE_HSTS": "preload"}, "None"),
-            ({"STORYENGINE_HTTPS": "true"}, "max-age=31536000"),
             (
                 {"STORYENGINE_HTTPS": "true", "STORYENGINE_HSTS": "preload"},
                 "max-age=31536000; includeSubDomains; preload",

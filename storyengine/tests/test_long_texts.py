@@ -31,9 +31,10 @@ from sessions.language.text import scrub_reply
 from sessions.language.words import count_words
 from sessions.models import Session
 from sessions.record.transcript import Entry, normalize_blank_lines
+from sessions.tests.weekly import few
 from storyengine.web.templatetags.entries import turns
 
-LENGTH = 500_000
+LENGTH = few(100_000, 500_000)
 # Each of these units is repeated until the text has LENGTH characters.
 UNITS = [
     *(" ", "\t", "\n", " \n", "\r", "\u2028", "\u200b", "\u0301", "x ", "Tom: ", "GM 1 ", "1) "),

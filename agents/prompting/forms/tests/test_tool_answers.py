@@ -19,6 +19,7 @@ from agents.prompting.forms.tool_answers import (
 )
 from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
 from agents.prompting.tools import Tool, ToolArguments, ToolContext, ToolForm, ToolResult
+from sessions.tests.weekly import few
 
 
 class Going(ToolArguments):
@@ -195,7 +196,8 @@ class TestBounds:
 
 
 @pytest.mark.parametrize(
-    "unit", ["x", "{", "<", '"', "\\", "<call ", "</call>", "[", "1,", "``` ", "go("]
+    "unit",
+    ["x", "{", "<", '"', "\\", "<call ", "</call>", "[", "1,", "``` ", "go("][:: few(3, 1)],
 )
 @pytest.mark.parametrize(
     ("form", "begin"),
