@@ -17,6 +17,7 @@ from explorer.tests.playing import (
     move,
     play,
     scripted,
+    wait,
     world_of,
 )
 from memory.models import MemoryBlock
@@ -366,3 +367,36 @@ class TestAnAnswerThatDeclines:
             assert failed is not None
             assert (failed.status, failed.partial_text) == (Attempt.Status.FAILED, "")
         assert world_of(chapter).player_location == before
+
+
+def test_a_name_that_two_people_share_is_nobodys(scripted: ScriptedProvider) -> None:
+    chapter = begin(BRANDTS)
+    scripted.enqueue(calls("", move("The Mill", "Brandt", "Nobody")), "Flour.")
+
+    play(chapter)
+
+    assert world_of(chapter).people["Osk Brandt"].location == "The Ferry Inn"
+    [told] = tool_results(scripted)
+    assert "Not here, so they did not come along: Brandt, Nobody." in told
+
+
+def test_time_passes_by_1_to_1000_ticks(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    waits = [wait(f"Hour {ticks}", ticks) for ticks in (0, 1_001, -1, 1, 1_000)]
+    scripted.enqueue(calls("", *waits), "Snow.")
+
+    play(chapter)
+
+    refused = [one.startswith("It was not run") for one in tool_results(scripted)]
+    assert refused == [True, True, True, False, False]
+    assert world_of(chapter).tick == 1 + 1 + 1_000
+
+
+def test_a_place_is_nobody_to_be_discovered(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", discover("the landing")), "Nobody answers.")
+
+    play(chapter, "I look for the landing.")
+
+    assert "the landing" not in world_of(chapter).people
+    assert "The Landing is a place" in scripted.history[1].messages[-1].content

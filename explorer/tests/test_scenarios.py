@@ -9,6 +9,7 @@ from django.test import Client
 from explorer.ready import ready_scenarios
 from explorer.scenario_file import write_scenario
 from explorer.setup import exploration_of
+from explorer.tests.playing import TAVERN, begin
 from sessions.models import Session
 from storyengine.api.tests.calling import address, call
 
@@ -158,3 +159,10 @@ def test_finished_worlds_are_listed_and_begun_by_the_api() -> None:
     assert Session.objects.get(pk=opened["session_id"]).state == "DRAFT_TAB1"
     other = {"starter": "last-ferry", "mode": "other"}
     assert call("POST", "/api/session", other).status_code == 422
+
+
+def test_after_the_lock_it_is_refused() -> None:
+    chapter = begin(TAVERN)
+    assert put(chapter, SCENARIO).status_code == 409
+    same = call("GET", address(chapter, "scenario")).json()
+    assert put(chapter, same).status_code == 409

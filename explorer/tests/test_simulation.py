@@ -260,3 +260,24 @@ def test_a_return_without_an_answer_or_to_somebody_hidden_tells_nothing(
 
 def called(name: str, **arguments: object) -> dict[str, object]:
     return {"name": name, "arguments": arguments}
+
+
+def test_a_refusal_of_a_model_does_not_happen_in_the_world(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    refusal = "I'm sorry, but I can't assist with that request."
+    chapter = begin()
+    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
+    play(chapter)
+    scripted.enqueue(refusal)
+    assert run_jobs()
+    assert Job.objects.get(kind=SIMULATION).result == {"places": [], "skipped": ["The Mill"]}
+    # It tells nothing within a move either.
+    scripted.enqueue(
+        calls("", wait("Night", 12), move("The Ferry Inn")), lived_through(refusal), "The fire."
+    )
+    play(chapter)
+    assert refusal not in str(scripted.history[-1].messages)
+    world = world_of(chapter)
+    assert world.player_location == "The Ferry Inn"
+    assert not any("assist" in one.description for one in world.happenings)

@@ -12,7 +12,7 @@ from agents.models import Job
 from explorer.tests.playing import TAVERN, begin, calls, events_of, move, play, wait, world_of
 from explorer.unseen import SIMULATION
 from sessions.models import Session
-from storyengine.api.tests.calling import address, call
+from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.tabs.tests.reading import all_of, get_page
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -140,3 +140,10 @@ def test_a_place_that_was_named_is_offered_below_the_turn(
     html = get_page(client, chapter, "play")
     assert not all_of(html, "div", "deeds")
     assert 'data-suggests="I go to The Landing."' in html
+
+
+def test_a_prompt_to_a_place_that_nobody_knows_is_refused(embedded: ScriptedProvider) -> None:
+    chapter = begin()
+    refused = assert_problem(go(chapter, "Atlantis"), 422, "invalid-input")
+    assert "Atlantis" in refused["detail"]
+    assert not chapter.attempts.exists()

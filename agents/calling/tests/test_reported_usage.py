@@ -162,3 +162,15 @@ class TestAReply:
         assert call.token_counts == {"input": 900, "output": 2, "cached": 20}
         assert (call.estimated_input, call.estimated_output) == (0, 0)
         assert TokenCalibration.objects.get().tokens == 900
+
+
+@pytest.mark.parametrize("cached", [1_001, -1, 2**64 - 1])
+def test_what_cannot_come_from_a_cache_leaves_the_rest_of_the_report(cached: int) -> None:
+    assert read(Usage(1_000, 300, cached)) == Usage(1_000, 300)
+
+
+def test_a_prompt_costs_no_more_than_a_window_that_was_told() -> None:
+    assert read(Usage(2_000, 1), window=2_000)
+    assert read(Usage(2_001, 1), window=2_000) is None
+    assert read(Usage(5_000, 1), window=None)
+    assert read(Usage(5_001, 1), window=None) is None

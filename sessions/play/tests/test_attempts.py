@@ -11,6 +11,7 @@ import pytest
 from django.utils import timezone
 
 from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import choose_panel
 from sessions.exceptions import (
     InvalidInput,
     KeyReused,
@@ -32,7 +33,7 @@ from sessions.play.breaking import (
     set_broken_aside,
     stop_attempt,
 )
-from sessions.play.committing import commit_attempt
+from sessions.play.committing import commit_attempt, edit_reply
 from sessions.record.chosen_events import chosen_events
 from sessions.tests.factories import add_prompts, make_active_chapter, make_cast, make_chapter
 
@@ -376,6 +377,8 @@ def test_a_turn_has_fifty_attempts_at_most(
     source = chapter.turns.get().chosen
     with pytest.raises(WrongState, match="2 replies"):
         open_trial(chapter.pk, source=source, changed_layer={}, submission_key="t")
+    with pytest.raises(WrongState, match="2 replies"):
+        edit_reply(chapter.pk, 1, "By hand.")
     assert chapter.attempts.count() == 2
 
 
@@ -432,3 +435,11 @@ class TestWithoutAnActor:
         assert (chapter.prompt_index, chapter.next_agent_slot) == (1, 1)
         reply = narrated.events.get(role=Event.Role.AGENT)
         assert (reply.agent_slot, reply.witnesses) == (None, [2])
+
+
+def test_a_panel_that_was_chosen_during_the_reply_stays(chapter: Session) -> None:
+    attempt = send(chapter, slot=1)
+    choose_panel(chapter.pk, 3)
+    commit_attempt(attempt, "Yes.")
+    chapter.refresh_from_db()
+    assert chapter.next_agent_slot == 3

@@ -168,3 +168,11 @@ def test_trials_and_edits_are_perceived_by_those_who_perceived_their_source(
     for attempt in (trial, edit, reroll):
         assert attempt.witnesses == [1, 2]
         assert [event.witnesses for event in attempt.events.all()] == [[1, 2]] * 2
+
+
+def test_an_edit_under_the_key_of_another_turns_edit_is_refused(chapter: Session) -> None:
+    edit_reply(chapter.pk, 2, "By hand.", submission_key="e")
+    add_prompts(chapter, 1)
+    with pytest.raises(KeyReused):
+        edit_reply(chapter.pk, 3, "By hand.", submission_key="e")
+    assert chapter.turns.get(number=3).attempts.count() == 1

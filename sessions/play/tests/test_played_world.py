@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from sessions.exceptions import TurnInFlight, WrongState
+from sessions.exceptions import ChapterError, TurnInFlight, WrongState
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Change, Session, State
 from sessions.play.attempts import (
@@ -226,3 +226,23 @@ class TestActs:
         play(chapter, "d")
         play_again(chapter, "e")
         assert world_of(chapter) == ["b", "c", "e"]
+
+    def test_an_act_sets_a_broken_attempt_aside(self, chapter: Session) -> None:
+        play(chapter)
+        broken = begin(chapter)
+        fail_attempt(broken, error="No answer.", partial_text="I go")
+        act(chapter.pk, note("a"))
+        broken.refresh_from_db()
+        assert broken.status == Attempt.Status.SET_ASIDE
+        with pytest.raises(WrongState):
+            begin(chapter)
+        with pytest.raises(ChapterError):
+            start_keeping(broken)
+
+    def test_what_was_sent_before_the_act_is_answered_as_before(self, chapter: Session) -> None:
+        play(chapter, "a")
+        reroll = open_reroll(chapter.pk, submission_key="r").attempt
+        commit_attempt(reroll, "I go otherwise.")
+        act(chapter.pk, note("b"))
+        again = open_reroll(chapter.pk, submission_key="r")
+        assert (again.attempt, again.must_run) == (reroll, False)

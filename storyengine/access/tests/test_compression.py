@@ -8,6 +8,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 
+from sessions.tests.factories import make_active_chapter
+
 pytestmark = pytest.mark.django_db
 
 CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
@@ -60,3 +62,8 @@ def test_the_event_loop_answers_with_the_same(async_client: AsyncClient) -> None
     response = async_to_sync(async_client.get)("/", headers={"Accept-Encoding": "gzip"})
     assert is_compressed(response)
     assert b"</html>" in gzip.decompress(response.content)
+
+
+def test_a_short_answer_and_the_api_stay_as_they_are(client: Client) -> None:
+    assert not is_compressed(get(client, "/healthz"))
+    assert not is_compressed(get(client, f"/api/session/{make_active_chapter().pk}"))

@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from storyengine.access import connections
+from storyengine.access.connections import Connections
 from storyengine.access.tests.serving import (
     HALF,
     PATIENCE,
@@ -115,3 +116,18 @@ class TestTooMany:
         for _ in range(2):
             assert is_answered(visitors.send(WHOLE))
         assert b"ended" not in read_until(parked)
+
+    def test_many_are_told_of_in_one_line(
+        self, serve: Serve, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        _, visitors = serve(most=10)
+        with caplog.at_level(logging.WARNING, logger=connections.logger.name):
+            waiting = [visitors.send(HALF) for _ in range(40)]
+            for gone in waiting[:30]:
+                assert read_until(gone) == b""
+        assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(("files", "most"), [(256, 128), (1_024, 512), (4_096, 1_000)])
+def test_half_of_them_are_for_connections(files: int, most: int) -> None:
+    assert Connections.for_files(files).most == most

@@ -142,3 +142,13 @@ def test_guesses_at_once_do_not_pass_the_limit() -> None:
     with ThreadPoolExecutor(guesses) as threads:
         answers = [each.result() for each in [threads.submit(guess_once) for _ in range(guesses)]]
     assert sorted(answers) == [401] * (TRIES - 1) + [429] * (guesses - TRIES + 1)
+
+
+@pytest.mark.weekly
+def test_right_ones_forgive_no_wrong_ones(client: Client) -> None:
+    """The right token does not reset the number of wrong ones, because a program with the right
+    token may have the same address as somebody who guesses."""
+    for _ in range(TRIES - 1):
+        guess(client, times=1)
+        assert client.get("/api/openapi.json", headers=RIGHT).status_code == 200
+    assert guess(client, times=1) == [429]

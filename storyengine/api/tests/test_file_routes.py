@@ -47,3 +47,8 @@ def test_a_file_that_is_sent_as_something_else_is_415(content_type: str) -> None
     content = call("GET", address(make_whole_chapter(), "export")).content
     assert send(content, content_type).status_code == 415
     assert Session.objects.count() == 1
+
+
+def test_a_file_longer_than_other_bodies_is_taken() -> None:
+    content = call("GET", address(make_whole_chapter(), "export")).content
+    assert send(content + b" " * 2_000_000).status_code == 201

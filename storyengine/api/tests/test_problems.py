@@ -2,10 +2,12 @@ import json
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
+from django.urls import resolve
 
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
+from storyengine.api.interface import LARGEST_BODY
 from storyengine.api.problems import to_json
 from storyengine.api.tests.calling import address, assert_problem
 
@@ -120,3 +122,14 @@ def test_a_bug_is_answered_as_a_problem_and_logged(
 def test_json_carries_everything_that_can_be_stored() -> None:
     text = 'ночь \ud800 \u2028 "\\\n\x00'
     assert json.loads(to_json({"text": text})) == {"text": text}
+
+
+def test_a_body_of_unknown_length_is_measured() -> None:
+    """The request has no Content-Length header. A body that is sent in chunks has none either."""
+    path = address(make_chapter(), "tab1")
+    content = b" " * (LARGEST_BODY + 1)
+    request = RequestFactory().put(path, content, content_type=JSON)
+    del request.META["CONTENT_LENGTH"]
+    found = resolve(path)
+    response = found.func(request, *found.args, **found.kwargs)
+    assert_problem(response, 413, "too-large")

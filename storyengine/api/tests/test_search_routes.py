@@ -7,7 +7,10 @@ import pytest
 
 from memory.prose.tests.told_chapters import make_told_chapter
 from sessions.chapter.stories import begin_next_chapter
-from sessions.models import Session
+from sessions.models import THOUGHT, Session
+from sessions.play.attempts import open_prompt
+from sessions.play.committing import commit_attempt
+from sessions.play.events import NewEvent
 from sessions.tests.factories import add_turn
 from storyengine.api.tests.calling import address, call
 
@@ -82,3 +85,12 @@ def test_what_a_chapter_before_has_is_found_and_named(chapter: Session) -> None:
 )
 def test_what_cannot_be_asked_is_a_422(chapter: Session, asked: dict[str, Any]) -> None:
     assert search(chapter, **asked).status_code == 422
+
+
+def test_thoughts_are_found_only_on_request(chapter: Session) -> None:
+    attempt = open_prompt(chapter.pk, actor=1, words="Fog.", submission_key="k").attempt
+    commit_attempt(attempt, [NewEvent("He is a smuggler.", 1, kind=THOUGHT)])
+    assert numbers(chapter, q="smuggler") == []
+    assert numbers(chapter, q="smuggler", slot=2, thoughts="true") == []
+    assert numbers(chapter, q="smuggler", slot=1, thoughts="true") == [5]
+    assert numbers(chapter, q="smuggler", thoughts="true") == [5]

@@ -223,3 +223,13 @@ def test_the_accept_header_chooses_the_form(
         return response
 
     assert in_loop(scenario).streaming is is_stream
+
+
+def test_an_answered_submission_streams_its_answer_again(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue("I step through.")
+    first = in_loop(lambda: all_events(chapter, key="k1"))
+    again = in_loop(lambda: all_events(chapter, key="k1"))
+    assert again == [("token", {"text": "I step through."}), first[-1]]
+    assert len(provider.history) == 1

@@ -271,3 +271,18 @@ def test_a_database_that_cannot_even_be_written_over(backup: Path, database_file
     with pytest.raises(CommandError, match=r"not a database.*damaged, docs/deployment\.md"):
         call_command("restore", str(backup), "--without-backup")
     assert database_file.read_bytes() == damaged
+
+
+def test_a_renamed_file_with_one_bad_page(backup: Path, tmp_path: Path) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("a dump of PostgreSQL has no pages")
+    with closing(sqlite3.connect(backup)) as copy:
+        (size,) = copy.execute("PRAGMA page_size").fetchone()
+        (page,) = copy.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'story_sessions_event'"
+        ).fetchone()
+    data = bytearray(backup.read_bytes())
+    data[(page - 1) * size : page * size] = bytes(size)
+    (tmp_path / "copy").write_bytes(data)
+    with nothing_changes(), pytest.raises(CommandError, match=r"is damaged: integrity_check says"):
+        call_command("restore", str(tmp_path / "copy"))

@@ -126,6 +126,11 @@ class TestIsDue:
             lay(folder, datetime.now(UTC) - timedelta(hours=hours))
         assert is_due(has_chapters=True) is due
 
+    def test_one_without_chapters_is_none_of_a_database_with_some(self, folder: Path) -> None:
+        lay(folder, datetime.now(UTC), "daily-empty")
+        assert is_due(has_chapters=True)
+        assert not is_due(has_chapters=False)
+
 
 class TestThrowAway:
     def test_the_last_days_that_have_any_are_kept(self, settings: Settings, folder: Path) -> None:

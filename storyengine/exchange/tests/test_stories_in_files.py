@@ -112,6 +112,13 @@ def change_first(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def change_second(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(story: dict[str, Any]) -> None:
+        story["chapters"][1][name] = value
+
+    return change
+
+
 def change_third(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
     def change(story: dict[str, Any]) -> None:
         story["chapters"][2][name] = value
@@ -132,6 +139,8 @@ def damage_mode(story: dict[str, Any]) -> None:
     [
         (lambda story: story.update(title="x" * 121), "story.title is longer than 120"),
         (lambda story: story.update(chapters=[]), "story.chapters must have an entry"),
+        (lambda story: story.update(chapters=story["chapters"] * 200), "story.chapters has more"),
+        (change_second("is_chosen", True), "story.chapters[1].is_chosen is true for two chapters"),
         (change_first("is_chosen", False), "story.chapters[0].is_chosen is true for no chapter"),
         (change_first("place", 0), "story.chapters[0].place must be at least 1"),
         (change_first("origin", 9), "story.chapters[0].origin is no other chapter"),

@@ -125,3 +125,12 @@ def test_the_narrators_instructions_are_not_overwritten_unseen(
     # A form in which nothing was changed overwrites nothing either.
     assert client.post(save_address, form).status_code == 302
     assert values_of_narrator(get_chapter(draft.pk))[field] == theirs
+
+
+def test_each_save_brings_the_mark_for_the_next(htmx: Client, draft: Session) -> None:
+    seen = marks(htmx, draft)["world_text"]
+    for words in ("Night.", "  Night and day. ", "", "Night.\r\nAnd day."):
+        response = save(htmx, draft, seen, world_text=words)
+        assert response.status_code == 204
+        seen = response["X-Seen"]
+        assert seen == marks(htmx, draft)["world_text"]

@@ -278,3 +278,12 @@ class TestKeys:
         entries = [{"id": "b"}, {"id": "a"}, {"id": "x" * 201}, {"id": "\x1b[31m"}, {"id": 3}, 4]
         with model_server({"GET /v1/models": {"data": entries}}) as running:
             assert asyncio.run(ask_names(running.base_url)).names == ["a", "b"]
+
+    @pytest.mark.usefixtures("calls_allowed")
+    def test_what_came_in_place_of_a_list_is_kept_without_the_key(self) -> None:
+        answer = {"error": {"message": f"No list for {MARKED} today"}}
+        with model_server({"GET /v1/models": answer}) as running:
+            listing = asyncio.run(ask_names(running.base_url, MARKED))
+        assert listing.names is None
+        assert listing.said.startswith("No list for")
+        assert MARKED not in listing.said

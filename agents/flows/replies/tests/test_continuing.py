@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
+from pytest_django import Settings
 
 from agents.calling.model_access import AgentModel
 from agents.calling.records.stored_prompts import read_messages
@@ -113,3 +114,13 @@ def test_a_stop_keeps_both_parts(chapter: Session, provider: ScriptedProvider) -
     assert keep_reply(chapter.pk).status == Attempt.Status.COMMITTED
     provider.enqueue("I stay.")
     assert play(chapter, key="after").status == Attempt.Status.COMMITTED
+
+
+def test_a_cap_leaves_the_reply_cut(
+    chapter: Session, provider: ScriptedProvider, settings: Settings
+) -> None:
+    settings.CHAPTER_CALLS_PER_MINUTE = 1
+    provider.enqueue(CUT)
+    assert play(chapter).was_cut is True
+    assert texts_of(chapter)[-1] == CUT.text
+    assert calls().count() == 1

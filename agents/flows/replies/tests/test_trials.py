@@ -22,7 +22,7 @@ from agents.flows.replies.tests.trying import (
     try_again,
 )
 from agents.flows.replies.tests.trying import chapter as chapter
-from agents.flows.replies.trials import adopt_trial, read_trial
+from agents.flows.replies.trials import adopt_trial, read_trial, stop_trial
 from agents.flows.tests.playing import play, play_many, replies_are_over, reroll
 from agents.llm.providers.failures.call_errors import ProviderError
 from agents.llm.providers.scripted import Script, ScriptedProvider
@@ -33,6 +33,7 @@ from sessions.exceptions import (
     InvalidInput,
     KeyReused,
     TooLong,
+    UnknownTurn,
     WrongState,
 )
 from sessions.models import Attempt, Session, State
@@ -220,3 +221,13 @@ class TestRefusals:
         reroll(chapter)
         with pytest.raises(WrongState, match="written again"):
             try_again(chapter, call_id=call_id)
+
+    def test_what_is_no_trial_of_this_chapter(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        attempt, other = tried(chapter, provider), make_active_chapter()
+        reply = chapter.turns.get(number=2).chosen
+        for act in (read_trial, async_to_sync(stop_trial), adopt_trial):
+            for where, what in ((other, attempt), (chapter, reply)):
+                with pytest.raises(UnknownTurn):
+                    act(where.pk, what.pk)

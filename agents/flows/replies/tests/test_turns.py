@@ -8,6 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
 
+from agents.calling.consent import grant
 from agents.calling.model_access import AgentModel
 from agents.calling.records.stored_prompts import read_messages
 from agents.flows.remembering.summarizing import queue_due_summary
@@ -276,3 +277,15 @@ def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProv
     attempts = async_to_sync(run)()
     assert sum(not isinstance(attempt, Exception) for attempt in attempts) == 1
     assert chapter.events.count() == 2
+
+
+def test_a_foreign_host_is_refused_until_it_is_allowed(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.host = "api.example.org"
+    attempt = play(chapter)
+    assert attempt.status == Attempt.Status.FAILED
+    assert "api.example.org" in attempt.error
+    assert not provider.history
+    grant("api.example.org")
+    assert play(chapter).status == Attempt.Status.COMMITTED

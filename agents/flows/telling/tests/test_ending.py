@@ -1,11 +1,13 @@
 """The end of a chapter waits for its memory. If the memory fails, nothing is lost."""
 
+import uuid
 from collections.abc import Callable
 
 import pytest
 
 from agents.calling.tests.bookkeeping import chunks_of
-from agents.flows.telling.ending import request_end, retry_summary
+from agents.flows.telling.ending import reopen, request_end, retry_summary
+from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play_many
 from agents.llm.providers.failures.call_errors import ProviderBusy
 from agents.llm.providers.scripted import ScriptedProvider
@@ -85,3 +87,13 @@ def test_retry_after_a_failed_end_ends_the_chapter(
     chapter.refresh_from_db()
     assert (chapter.state, chapter.is_ending) == (State.ENDED, False)
     assert chunks_of(chapter) == [(1, 2)]
+
+
+@pytest.mark.parametrize("act", [reopen, retry_summary, request_build])
+def test_what_needs_an_end_or_missing_memory_is_refused_without(
+    chapter: Session, act: Callable[[uuid.UUID], object]
+) -> None:
+    with pytest.raises(WrongState):
+        act(chapter.pk)
+    chapter.refresh_from_db()
+    assert chapter.state == State.ACTIVE

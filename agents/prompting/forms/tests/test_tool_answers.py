@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.llm.facts.model_facts import facts_of
-from agents.llm.providers.answers.tool_calls import MOST_CALLS
+from agents.llm.providers.answers.tool_calls import MOST_ARGUMENTS, MOST_CALLS
 from agents.prompting.forms.tool_answers import (
     BROKEN_CALL,
     NO_OBJECT,
@@ -193,6 +193,15 @@ class TestBounds:
         _, end = read(AnswerReader(TOOLS, form), [answer])
         assert [each.problem for each in end.calls[:-1]] == [""] * MOST_CALLS
         assert "Only the first 16 calls" in end.calls[-1].problem
+
+    def test_long_arguments_and_names_are_cut(self, form: ToolForm) -> None:
+        long = ("go", {"to": "x" * MOST_ARGUMENTS})
+        answer = self.answer(form, long, ("n" * 100, {}), ("look", {}))
+        _, end = read(AnswerReader(TOOLS, form), answer)
+        first, second, third = end.calls
+        assert (first.arguments, third.problem) == ("{}", "")
+        assert "more than 20,000" in first.problem
+        assert len(second.name) == 64
 
 
 @pytest.mark.parametrize(

@@ -308,3 +308,14 @@ class TestTwoWindows:
         assert chapter.model_settings["AGENT_1"]["model"] == "mine"
         sent["seen"] = self.marks(client, address)[1]
         assert client.post(f"{address}/save", {**sent, "back": "1"}).status_code == 302
+
+
+def test_the_page_says_that_the_file_of_keys_cannot_be_used(client: Client, tmp_path: Path) -> None:
+    client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
+    (tmp_path / "model-keys.json").touch(mode=0o600)
+    page = client.get("/models/?list=mine")
+    assert page.status_code == 200
+    assert "model-keys.json in the data folder is damaged" in page.content.decode()
+    assert "model-keys.json" in client.get("/api/servers").json()["keys_problem"]
+    client.post("/models/servers/remove", {"server": "mine"})
+    assert ModelServer.objects.get().is_removed

@@ -177,6 +177,25 @@ class TestPrompt:
         expect(page.locator("#panel-2")).to_be_checked()
         expect(box).to_have_value("For whoever comes next.")
 
+    def test_a_look_at_the_prompt_opens_beside_it_and_leaves_the_words_to_be_sent(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        open_play(page, chapter)
+        box = page.locator("#prompt-text")
+        box.fill("The door opens.")
+        with page.context.expect_page() as opened:
+            # A script clicks the button. Some browsers do not give a clicked button the focus, and
+            # a script's click does not either.
+            page.get_by_role("button", name="What they will know").evaluate("one => one.click()")
+        sent = opened.value.locator(".as-sent", has_text="The door opens.")
+        expect(sent).to_have_count(1)
+        expect(opened.value.get_by_role("link", name="Back to play")).to_be_visible()
+        opened.value.close()
+        expect(box).to_have_value("The door opens.")
+        box.press("Enter")
+        expect_turn(page, 1, "The door opens.")
+        expect(box).to_have_value("")
+
 
 class TestUnsentWords:
     def test_each_window_keeps_its_own(self, page: Page, chapter: ChapterClient) -> None:

@@ -94,6 +94,30 @@ class TestWritingAgain:
         assert told["prompt_index"] == 2
         assert [one["agent_slot"] for one in told["events"]][:2] == [None, 2]
 
+    def test_it_can_be_left_as_it_is(self, page: Page, chapter: ChapterClient) -> None:
+        chapter.prompt(1, "Knock.")
+        open_play(page, chapter)
+        box = page.locator("#prompt-text")
+        box.fill("For later.")
+        page.locator("[data-again]:visible").click()
+        box.fill("Knock twice.")
+        page.get_by_role("link", name="Leave it as it is").click()
+        expect(box).to_have_value("For later.")
+        expect(page.locator("#writes-again")).to_be_hidden()
+
+    def test_once_play_has_gone_on_the_words_are_for_the_next_prompt(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "Knock.")
+        open_play(page, chapter)
+        page.locator("[data-again]:visible").click()
+        page.locator("#prompt-text").fill("Knock twice.")
+        chapter.prompt(2, "Enter.")
+        expect(page.locator("#transcript")).to_contain_text("2) Enter.")
+        expect(page.locator("#writes-again")).to_be_hidden()
+        expect(page.locator("#prompt-text")).to_have_value("Knock twice.")
+        expect(page.locator("#again")).to_have_value("")
+
 
 class TestActs:
     def test_each_turn_has_one_tab_stop_and_the_arrow_keys_lead_on(

@@ -250,6 +250,18 @@ class TestLibrary:
         page.get_by_role("status").get_by_role("button", name="Bring back").click()
         expect(line).to_be_visible()
 
+    def test_a_new_title_can_be_given_up(self, page: Page, draft: ChapterClient) -> None:
+        page.goto("/")
+        line = line_of(page, draft)
+        more, title = line.locator(".more summary"), line.get_by_label("Title of the chapter")
+        more.click()
+        before = title.input_value()
+        title.fill("Another title")
+        page.keyboard.press("Escape")
+        expect(title).to_be_hidden()
+        expect(title).to_have_value(before)
+        expect(more).to_be_focused()
+
 
 @pytest.fixture
 def windows(page: Page, draft: ChapterClient) -> tuple[Page, Page]:

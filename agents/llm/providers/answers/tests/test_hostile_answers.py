@@ -4,12 +4,14 @@ The client's next call must succeed.
 """
 
 import asyncio
+import json
 import os
 import tracemalloc
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,7 @@ from agents.llm.providers.tests.chat_server import (
     responds,
     says,
     says_at_once,
+    streams,
 )
 from agents.llm.providers.tests.hostile_server import ANSWERS, HostileAnswer, hostile_server
 from agents.llm.providers.windows import ask_windows
@@ -35,6 +38,7 @@ from agents.tests.calling import (
     SHORT,
     Outcome,
     call,
+    delta_chunk,
     provider_at,
     read_into,
 )
@@ -164,6 +168,27 @@ class TestTheLimit:
         thoughts = f"<think>{'x' * (MOST_CHARACTERS - 21)}</think>"
         assert call(says(thoughts, "I step inside."), request=HOSTILE).text == "I step"
 
+    @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "refusal"])
+    def test_hidden_ones_leave_less_for_the_others(self, field: str) -> None:
+        hidden = delta_chunk(**{"content": "", field: "x" * (MOST_CHARACTERS - 6)})
+        outcome = call(streams(hidden, delta_chunk(content="I step inside.")), request=HOSTILE)
+        assert outcome.text == "I step"
+        assert outcome.end.was_cut
+
+    @pytest.mark.parametrize(
+        ("field", "part"),
+        [
+            ("reasoning_details", {"type": "reasoning.text", "text": "{}", "format": "x" * 99}),
+            ("reasoning_details", {"type": "reasoning.summary", "summary": "{}"}),
+            ("content", {"type": "thinking", "thinking": [{"type": "text", "text": "{}"}]}),
+        ],
+    )
+    def test_so_do_parts(self, field: str, part: dict[str, Any]) -> None:
+        text = json.dumps([part]).replace("{}", "x" * (MOST_CHARACTERS - 6))
+        hidden = delta_chunk(**{"content": "", field: json.loads(text)})
+        outcome = call(streams(hidden, delta_chunk(content="I step inside.")), request=HOSTILE)
+        assert outcome.text == "I step"
+
 
 class TestTheDeadline:
     """Each piece of data from the server extends the time for the next word, but not the time for
@@ -206,6 +231,9 @@ class TestPackedAnswers:
         outcome = call(responds(200, {}, headers={"Content-Encoding": encoding}))
         assert isinstance(outcome.error, UnusableReply)
         assert "compressed" in str(outcome.error)
+
+    def test_none_is_asked_for(self) -> None:
+        assert call(says("Yes.")).server.exchanges[0].headers["accept-encoding"] == "identity"
 
 
 def test_a_server_gets_no_cookies_back() -> None:

@@ -3,6 +3,7 @@ answer."""
 
 import asyncio
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,7 @@ from agents.llm.providers.tests.chat_server import (
 from agents.tests.calling import (
     KEY,
     LONG,
+    REQUEST,
     SHORT,
     Outcome,
     call,
@@ -204,6 +206,15 @@ class TestBrokenAnswers:
         outcome = call(declining)
         assert outcome.error is not None
         assert outcome.error.said == "No, [key]."
+
+    @pytest.mark.parametrize("streams_text", [True, False])
+    @pytest.mark.parametrize("page", ["{}", "<html><title>{}</title><p>Wait.</p></html>"])
+    def test_what_came_in_place_of_a_reply_is_shown(self, page: str, *, streams_text: bool) -> None:
+        said = page.format(f"Service {KEY} is waking up")
+        outcome = call(responds(200, said), request=replace(REQUEST, streams=streams_text))
+        assert isinstance(outcome.error, UnusableReply)
+        assert "waking up" in outcome.error.said
+        assert KEY not in outcome.error.said
 
 
 class TestTimeOuts:
