@@ -83,6 +83,8 @@ def test_what_was_read_ahead_is_not_asked_for_again(
     seconds = [time.monotonic() + 100]
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     read_ahead(chapter)
+    # Once a process, the query for the choice asks SQLite whether it knows JSON.
+    read_model(CHARACTERS[1])
     seconds[0] += 590
     slot = chapter.next_agent_slot
     attempt = Attempt(session=chapter, actor=slot, words="The stairs are wet.")
