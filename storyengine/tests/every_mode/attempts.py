@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from agents.flows.replies import finishing, turns
+from agents.flows.replies import turns
 from agents.flows.replies.acting import do_act
 from agents.flows.replies.choosing import choose_reply, edit_reply
 from agents.llm.providers.failures.call_errors import StreamBroken
@@ -37,7 +37,7 @@ from sessions.exceptions import WrongState
 from sessions.models import THOUGHT, Attempt, Session, State
 from sessions.play.breaking import stop_attempt
 from sessions.play.committing import commit_attempt
-from sessions.play.played_world import everybody_at
+from sessions.play.played_world import everybody_at, store_changes
 from storyengine.api.tests.calling import address, call
 from storyengine.tests.every_mode.knowing import check_calls, check_memory, check_tiers
 from storyengine.tests.every_mode.playing import (
@@ -299,8 +299,8 @@ class PlaysAttempts(RuleBasedStateMachine):
     def write_without_a_claim(self) -> None:
         """Let the process of an attempt that has ended write on."""
         lost = self.lost[-1]
-        assert finishing.commit_reply(lost, "") is None
-        assert commit_attempt(lost, []) is None
+        assert not store_changes(lost, [])
+        assert commit_attempt(lost, "Late.") is None
 
     @rule()
     def work(self) -> None:
