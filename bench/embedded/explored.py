@@ -129,8 +129,7 @@ def _is_offered(chapter: Session, turn: ExploredTurn) -> bool:
 
 
 def what_is_wrong(world: World, turn: ExploredTurn, tick_before: int) -> list[str]:
-    """Return what the world has otherwise than the turn says, in words. An empty list means that
-    the world is right."""
+    """Return what the world has otherwise than the turn says, in words."""
     wrong = []
     if world.player_location != (turn.place):
         wrong.append(f"the player is at {world.player_location}")

@@ -257,10 +257,7 @@ class Player:
             world_text="A village at the end of a road.",
             chapter_text="A storm is coming, and everybody has something to hide.",
             selected_agent_slots=list(self.story.readers),
-            texts={
-                "name": names,
-                "identity_text": {one: f"{n} is stubborn." for one, n in names.items()},
-            },
+            texts={"name": names, "identity_text": dict.fromkeys(names, "Stubborn.")},
         )
         save_setup(chapter.pk, change)
         request_lock(chapter.pk)

@@ -277,7 +277,7 @@ class TestVoid:
             ("tide", {"level": 3, "told": "a" * 20_000}, "it has more than 20,000 characters"),
             ("quake", {"level": 3}, "has no such change of its world"),
             ("person", {"name": ""}, "needs a name"),
-            ("person", {"name": "Ann", "slot": 3}, "has a name, pronouns and a public text"),
+            ("person", {"name": "Ann", "slot": 3}, "the program gives the number"),
         ],
         ids=["list", "empty", "set", "digits", "nan", "nul", "long", "kind", "nameless", "slot"],
     )
