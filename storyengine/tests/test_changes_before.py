@@ -127,17 +127,6 @@ def test_until_the_first_prompt_one_click_renews_what_is_remembered(
     assert told(client, chapter) == ""
 
 
-def test_what_only_the_old_memory_told_apart_is_forgotten_with_it(
-    first: Session, chapter: Session
-) -> None:
-    add_delta(first, 3, 3, {"canon_locks": ["Only Mara knows."]}, audience=[1])
-    renew(chapter)
-    assert Session.objects.get(pk=chapter.pk).differs_by_reader
-    choose_chapter(fork_chapter(first.pk, 1).pk)
-    renew(chapter)
-    assert not Session.objects.get(pk=chapter.pk).differs_by_reader
-
-
 class TestAfterTheFirstPrompt:
     @pytest.fixture
     def chapter(self, chapter: Session) -> Session:

@@ -48,7 +48,6 @@ from testing.refusals import NOT_BEGUN
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
-SECRET = "zq7secret"
 
 
 @pytest.fixture

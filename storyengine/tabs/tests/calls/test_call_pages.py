@@ -4,10 +4,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.calling.records.usage import usage_of
 from agents.flows.tests.playing import play, play_many, reroll
-from agents.llm.providers.failures.call_errors import ProviderRefused, StreamBroken
-from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.failures.call_errors import ProviderRefused
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -227,21 +226,6 @@ class TestUsage:
         assert cells[8:] == cells[:8]
         assert "o4-mini" in html
         assert HOSTILE not in html
-
-    def test_what_nobody_reported_is_marked_as_an_estimate(
-        self, client: Client, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        play(chapter)
-        assert "about" not in html_of(client, chapter, "usage")
-        provider.enqueue(Script("I go", error=StreamBroken("cut")))
-        play(chapter)
-        html = html_of(client, chapter, "usage")
-        usage = usage_of(chapter.llm_artifacts.all())
-        cells = [one.words for one in all_of(html, "td")]
-        assert cells[0] == f"about {usage.all_input:,}"
-        assert cells[2] == f"about {usage.all_output:,}"
-        assert "counted by an estimate" in html
-        assert "about " in by_id(html, "meter").words
 
     @pytest.mark.usefixtures("uncapped")
     def test_a_model_that_the_cap_cannot_stop_is_named_with_a_way_out(

@@ -1,10 +1,8 @@
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from memory.models import NarrativeDraft
 from sessions.chapter import stories
@@ -260,16 +258,3 @@ class TestStories:
         assert [one.words for one in choices] == [
             *("All 4", "Setting up 1", "In play 1", "Ended 1", "Told 1", "Archived 0")
         ]
-
-    @pytest.mark.parametrize(
-        ("order", "titles"),
-        [("", ["b", "A"]), ("title", ["A", "b"]), ("begun", ["A", "b"]), ("length", ["A", "b"])],
-    )
-    def test_they_are_sorted(self, client: Client, order: str, titles: list[str]) -> None:
-        now = timezone.now()
-        day = timedelta(days=1)
-        make_active_chapter(title="b", created_at=now - 2 * day, last_played_at=now)
-        make_active_chapter(
-            title="A", created_at=now - day, last_played_at=now - day, prompt_index=9
-        )
-        assert self.titles(client, f"sort={order}") == titles

@@ -64,27 +64,6 @@ def test_a_server_that_was_added_is_offered_for_all_agents(
     assert '<option value="far" selected>' not in page
 
 
-def test_an_address_is_mended_or_its_fault_is_named(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "storyengine.tabs.models.models_page.names_at", lambda _: Listing(said="Wake me.")
-    )
-    sent = {"title": "Ours", "address": " http://127.0.0.1:9/v1/chat/completions "}
-    client.post("/models/servers/add", sent)
-    assert ModelServer.objects.get().address == "http://127.0.0.1:9/v1"
-    refused = client.post(
-        "/models/servers/add", {"title": "B", "address": "http://127.0.0.1:99999"}
-    )
-    assert refused.status_code == 422
-    assert "A port is a number from 1 to 65535." in refused.content.decode()
-    sent = {"title": "C", "address": "http://127.0.0.1:9"}
-    page = client.post("/models/servers/add", sent, follow=True).content.decode()
-    assert 'value="http://127.0.0.1:9/v1"' in page
-    assert "Its address may lack" in page
-    assert "Wake me." in page
-
-
 def test_the_choice_for_all_agents_is_tested_with_an_agent_that_goes_by_it(
     client: Client, provider: ScriptedProvider
 ) -> None:

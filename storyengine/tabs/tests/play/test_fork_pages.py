@@ -7,9 +7,7 @@ import pytest
 from django.test import Client
 
 from agents.tests.recorded_calls import add_call
-from sessions.chapter.stories import hide_chapter
 from sessions.models import Session, State
-from sessions.tests.factories import add_prompts
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
@@ -109,29 +107,6 @@ class TestOrigin:
         if name == "library":
             return client.get("/").content.decode()
         return get_page(client, chapter, name)
-
-    def test_what_it_saw_leads_to_the_origin_while_that_exists(
-        self, client: Client, chapter: Session, fork: Session
-    ) -> None:
-        add_prompts(fork, 1)
-        pages = {("prompt-calls", 3): "reply", ("memory-calls", 1): "memory"}
-        theirs = {
-            "reply": address(chapter, "prompt-calls", 3),
-            "memory": address(chapter, "draft"),
-        }
-        for page, text in pages.items():
-            html = client.get(address(fork, *page)).content.decode()
-            [hint] = all_of(html, "p", "hint")
-            assert hint.words == (
-                f"This {text} came with the fork; the calls stay with the chapter it came from. "
-                "Look there"
-            )
-            assert all_of(html, "a", href=theirs[text])
-        own = client.get(address(fork, "prompt-calls", 4)).content.decode()
-        assert "No model call is recorded for it." in own
-        hide_chapter(chapter.pk)
-        [hint] = all_of(client.get(address(fork, "prompt-calls", 3)).content.decode(), "p", "hint")
-        assert hint.words.endswith("the chapter it came from.")
 
 
 class TestSpending:

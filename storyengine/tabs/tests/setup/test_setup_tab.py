@@ -8,7 +8,6 @@ from pytest_django import Settings
 from agents.calling.consent import grant
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import EmbeddedServer, Job
-from sessions.chapter.chapters import create_chapter
 from sessions.leases import from_now
 from sessions.models import Session, State
 from sessions.tests.factories import make_cast, make_chapter
@@ -69,27 +68,6 @@ class TestShowWorld:
             },
         )
         assert offer in client.get(address(draft, "world")).content.decode()
-
-    @pytest.mark.parametrize(
-        ("typed", "is_offered"),
-        [
-            ({"world_text": " \n"}, True),
-            ({"name_1": "Agent Red"}, True),
-            ({"name_1": "Mara"}, False),
-            ({"identity_7": "x"}, False),
-            ({"pronouns_1": "she/her"}, False),
-            ({"public_7": "x"}, False),
-        ],
-    )
-    def test_the_example_is_offered_where_it_can_be_had(
-        self, client: Client, typed: dict[str, str], is_offered: bool
-    ) -> None:
-        chapter = create_chapter()
-        client.post(address(chapter, "save-world"), typed)
-        html = client.get(address(chapter, "world")).content.decode()
-        assert ("Fill in the example" in html) == is_offered
-        accepted = client.post(address(chapter, "example")).status_code == 302
-        assert accepted == is_offered
 
     def test_locked_it_can_be_read_and_only_be_reset(
         self, client: Client, chapter: Session
