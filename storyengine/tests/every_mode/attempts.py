@@ -328,7 +328,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         self.chapter = Session.objects.get(pk=self.chapter.pk)
         return self.chapter
 
-    def world(self) -> Any:
+    def world(self) -> str:
         return world_now(self.reload())
 
     def committed(

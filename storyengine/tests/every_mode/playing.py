@@ -33,7 +33,7 @@ class Try:
     sent: dict[str, Any]
     scripts: list[Script]
     events: list[dict[str, Any]]
-    world: Any
+    world: str
     then: str = ""
     # The text of each edit by which the attempt was made of another one.
     edits: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Step:
     tries: list[Try]
     chosen: Try
     acts: list[dict[str, Any]] = field(default_factory=list)
-    world: Any = None
+    world: str = ""
 
 
 def begin(scenario: Scenario) -> Session:
@@ -107,14 +107,11 @@ def exported(chapter: Session) -> dict[str, Any]:
     return file
 
 
-def world_now(chapter: Session) -> Any:
-    return mode_of(chapter).world.now(Session.objects.get(pk=chapter.pk))
+def world_now(chapter: Session) -> str:
+    """Return the world as text, without ids, which a copy of its chapter has otherwise."""
+    return _ID.sub("", repr(mode_of(chapter).world.now(Session.objects.get(pk=chapter.pk))))
 
 
-def world_after(chapter: Session, number: int) -> Any:
-    return mode_of(chapter).world.after_turn(Session.objects.get(pk=chapter.pk), number)
-
-
-def without_ids(world: Any) -> str:
-    """Return a world as text without ids, which a copy of its chapter has otherwise."""
+def world_after(chapter: Session, number: int) -> str:
+    world = mode_of(chapter).world.after_turn(Session.objects.get(pk=chapter.pk), number)
     return _ID.sub("", repr(world))
