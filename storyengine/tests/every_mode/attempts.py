@@ -115,10 +115,13 @@ class PlaysAttempts(RuleBasedStateMachine):
         agent = find_agent(who_answers(self.chapter, actor).agent, actor)
         scripts = []
         if agent and agent.tools:
-            for _ in range(data.draw(st.integers(0, 2), label="steps")):
-                some = st.lists(st.sampled_from(self.scenario.tools), min_size=1, max_size=2)
-                said = data.draw(st.sampled_from(["", "Text {}."])).format(self.model.mark())
-                scripts.append(calls(said, *map(self.named, data.draw(some, label="tools"))))
+            # No call is repeated, because a step of repeated calls ends a reply.
+            some = st.lists(st.sampled_from(self.scenario.tools), max_size=4, unique_by=str)
+            made = data.draw(some, label="tools")
+            for step in (made[:2], made[2:]):
+                if step:
+                    said = data.draw(st.sampled_from(["", "Text {}."])).format(self.model.mark())
+                    scripts.append(calls(said, *map(self.named, step)))
         text = "" if end == "before the first word" else self.text(data, actor)
         error = StreamBroken("gone") if end in ("fail", "before the first word") else None
         scripts.append(Script(text, error=error))
