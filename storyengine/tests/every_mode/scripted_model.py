@@ -68,7 +68,7 @@ class ScriptedModel(ScriptedProvider):
             return False
         if tools:
             return bool(tools & {name for name, _arguments in self.scenario.tools})
-        return "## USER_PROMPT" in text_of(request)
+        return "## OUT_OF_SIGHT" not in text_of(request)
 
     def _delta(self, request: ModelRequest) -> str:
         sent = text_of(request)
