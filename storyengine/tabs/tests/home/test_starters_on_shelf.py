@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from agents.calling.model_access import AgentModel
 from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import EmbeddedServer
@@ -130,7 +131,7 @@ class TestReadingAhead:
             r"prompt, about \d{3} words, then answers",
             waits.words,
         )
-        monkeypatch.setattr("storyengine.tabs.play.play_page.is_on_its_way", lambda _agent: True)
+        monkeypatch.setattr(AgentModel, "is_on_its_way", True)
         [waits] = all_of(read(client, address(played, "play")), "span", "reply-wait")
         assert waits.words.startswith("The model is not loaded yet.")
 
