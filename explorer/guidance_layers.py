@@ -23,7 +23,7 @@ from world.state import World
 
 # The most tokens of all examples of talk. A small model has little room.
 _MOST_OF_TALK: dict[Tier, int] = {"full": 3_000, "medium": 1_500, "minimal": 500}
-# Lore and examples each have at most this part of a small window.
+# In a small window, lore and examples may each take one part in this many (an eighth).
 _MOST_SHARE = 8
 _ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 _EVERYBODY = "everybody"

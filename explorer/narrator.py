@@ -53,8 +53,8 @@ _MOST_ABOUT_HIDDEN = 400
 _MOST_ELSEWHERE, _MOST_ABOUT_ELSEWHERE = 12, 60
 # The most characters about how somebody elsewhere is. A lock or a wound must not be cut off.
 _MOST_CONDITIONS_ELSEWHERE = 200
-# The most tokens of a step that streams, and of a request. The sources are the sections 8 and 3 of
-# the specification.
+# The output limit of a step that streams (section 8 of the specification), and the most tokens that
+# a request may have (section 3).
 STREAMED_TOKENS, MOST_READ = 2_048, 100_000
 NARRATOR = "explorer.narrator"
 # The most characters about all people present together. A small window gives less room.

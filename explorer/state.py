@@ -143,8 +143,7 @@ def last_seen_at(world: World) -> dict[str, list[Person]]:
 
 
 def lately(world: World) -> list[str]:
-    """Return the newest events that the player witnessed or was told, in order, the oldest
-    first."""
+    """Return the newest events that the player witnessed or was told, the oldest first."""
     player = world.player
     seen = player.name if player else None
     heard = set(heard_of(world))

@@ -149,8 +149,7 @@ class WorkingCopy(models.Model):
 
 
 class DraftChoice(models.Model):
-    """The draft by which a chapter goes into its story. Without this row, it is the newest
-    draft."""
+    """The draft that stands for a chapter in its story. Without this row, the newest draft does."""
 
     session = models.OneToOneField(
         Session, on_delete=models.CASCADE, primary_key=True, related_name="draft_choice"

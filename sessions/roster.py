@@ -29,7 +29,7 @@ class CastText:
     label: str
     called: str
     limit: int
-    # An example, for an empty line on Tab 1 and for clients of the API.
+    # An example that an empty line on Tab 1 shows, and that clients of the API get.
     hint: str
     # The form in which requests tell the text, after the earlier texts of the list.
     told: str = " {label}: {text}"

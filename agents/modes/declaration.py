@@ -93,14 +93,15 @@ class Play:
     """The part of a mode that says what happens at a prompt, from the choice of the writer to the
     next turn.
 
-    `answers` returns who answers a prompt, which is addressed to a member of the cast or to nobody.
-    It raises InvalidInput if nobody answers such a prompt. `own_pieces` returns, by the names of
-    their layers, the pieces that belong only to the request of one attempt. `cues` returns the
-    texts at which a small model is stopped, because after such a text it would write the words of
-    somebody else.
+    `answers` returns who answers a prompt. Its second argument is the member of the cast to whom
+    the prompt is addressed, or None. It raises InvalidInput if nobody answers such a prompt.
+    `own_pieces` returns, by the names of their layers, the pieces that belong only to the request
+    of one attempt. `cues` returns the texts at which a small model is stopped, because after such a
+    text it would write the words of somebody else.
 
-    `readable` returns all data that the tools of the attempt's agent may know. It is called again
-    for each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
+    `readable` returns all data that the tools of the attempt's agent may read. It is called before
+    the tool calls of each step, outside async code, so it may use the ORM. `outcome` returns the
+    events of a text, at least one.
     """
 
     answers: Callable[[Session, int | None], Writer]

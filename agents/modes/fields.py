@@ -43,8 +43,8 @@ def keep_fields(attempt: Attempt) -> None:
     """Store the fields that the end of the reply needs (`Setup.kept_fields`), as they are when the
     attempt's run begins. So a reply that the user keeps after a stop ends as it began.
 
-    The fields of the run that wrote the present text stay, because this text stays until the new
-    run has text of its own.
+    When a new run begins, the attempt still shows the text of an earlier run until the new run
+    writes some. So the fields kept for that earlier run are not removed.
     """
     names = mode_of(attempt.session).setup.kept_fields
     if names:

@@ -20,7 +20,7 @@ from sessions.play.played_world import LateResult, taken_before, turns_before
 logger = logging.getLogger(__name__)
 
 _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
-# The most void results, from the newest on, that a page or a document shows.
+# A page or a document shows at most this many void results, the newest first.
 MOST_VOID = 20
 
 

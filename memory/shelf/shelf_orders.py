@@ -60,7 +60,8 @@ def has_few_further_chapters() -> bool:
 
 
 def sort_stories(stories: QuerySet[Story], order: str) -> QuerySet[Story]:
-    """Return the stories in this order, which the database works out for each story."""
+    """Return the stories in this order. For the orders by title and length, the database works out
+    the sort value of each story. A large library therefore uses `walk_stories` (see `can_walk`)."""
     return _SORTED[order](stories)
 
 

@@ -6,8 +6,8 @@ from django.http import JsonResponse
 def problem(
     status: int, title: str, detail: str, *, kind: str = "", instance: str = ""
 ) -> JsonResponse:
-    """Return a refusal as a problem. Without a `kind`, its type is "about:blank", by which a
-    problem says no more than its status."""
+    """Return a refusal as a problem. Without a `kind`, its type is "about:blank", which means that
+    the problem says no more than its status."""
     content = {
         "type": f"urn:storyengine:{kind}" if kind else "about:blank",
         "title": title,

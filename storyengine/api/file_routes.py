@@ -100,7 +100,7 @@ def fork_session(
     body: ForkBody,
     idempotency_key: ForkKey = "",
 ) -> Status[SessionDocument]:
-    """Create a chapter that begins as this chapter was after one of its turns. No model is called.
+    """Create a copy of this chapter as it was after one of its turns. No model is called.
 
     The fork has the turns up to the named turn with all their committed attempts, and the memory
     and rulings up to this turn. It has no draft, no reply that is being written, and no broken

@@ -171,8 +171,8 @@ def get_story_text(
     story_id: UUID,
     format: FormatName = "txt",  # noqa: A002 (the API's name of it)
 ) -> HttpResponse:
-    """Return the prose of the story as a file to read: its title, the names of the cast, and the
-    chosen draft of each chapter that the story goes by.
+    """Return the prose of the story as a file to read: its title, the names of the cast and, for
+    each place in the story, the chosen draft of the chosen chapter.
 
     409 while no chapter has a draft.
     """

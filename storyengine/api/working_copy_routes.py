@@ -49,7 +49,7 @@ class WorkingCopyDocument(Document):
 
 
 class ChosenDraftDocument(Document):
-    """The draft by which the chapter goes into its story."""
+    """The draft that stands for the chapter in its story."""
 
     session_id: UUID
     draft_id: UUID
@@ -128,7 +128,7 @@ def read_chosen_draft(request: HttpRequest, session_id: UUID) -> ChosenDraftDocu
 def put_chosen_draft(
     request: HttpRequest, session_id: UUID, body: ChosenDraftBody
 ) -> ChosenDraftDocument:
-    """Choose the draft by which the chapter goes into its story. It stays the chosen one when
+    """Choose the draft that stands for the chapter in its story. It remains the chosen one when
     another draft is built."""
     choose_draft(session_id, body.draft_id)
     return ChosenDraftDocument(session_id=session_id, draft_id=body.draft_id, is_explicit=True)

@@ -1,4 +1,4 @@
-"""Makes the commands of this program that messages name, so that a person can copy and run them."""
+"""Builds the command lines that messages show, so that a person can copy and run them."""
 
 import shlex
 import sys

@@ -30,8 +30,8 @@ def _largest_wheel(folder: Path) -> int:
     """Return the size of the largest wheel file in the folder. While pip copies a wheel, the folder
     has two files of it, and only one of them may count."""
     sizes = [0]
-    # pip deletes files and folders while they are listed. An error of the list itself ends the
-    # list, and the next look finds the rest.
+    # pip may delete files and folders while this loop runs. A deleted file is skipped. A deleted
+    # folder ends the loop early, and the next call finds the rest.
     with suppress(FileNotFoundError):
         for path in folder.rglob("*.whl"):
             with suppress(FileNotFoundError):

@@ -191,7 +191,8 @@ class OpenAICompatibleProvider(Provider):
                 for part in answer.take_whole(parse(body)):
                     yield part
         except _CALL_ERRORS as error:
-            # The error is not the cause, because its text could bring the request into a log.
+            # `from None`: the text of the original error may quote the request, and a chained error
+            # would bring it into a log.
             raise self._failure(error, answer) from None
         else:
             for part in answer.rest():

@@ -55,7 +55,8 @@ class JsonScan:
     place up to which it has read. The rest has to come again, with more text after it."""
 
     def __init__(self) -> None:
-        # True when the last bracket was closed, or when the text goes on with other words.
+        # True when the outermost bracket was closed, or when text follows that cannot belong to the
+        # value.
         self.is_done = False
         # True if the text is no JSON at all, so that it may be prose.
         self.is_prose = False

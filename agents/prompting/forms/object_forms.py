@@ -50,8 +50,8 @@ def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
 def read_unfinished(text: str, shape: type[Shape]) -> Payload:
     """Return the readable part of a reply that is still being written, in either form.
 
-    The last text may be cut, and the result is empty as long as there is nothing to read. Nothing
-    is checked, because the result is only shown.
+    The last string value may be incomplete, and the result is empty as long as there is nothing to
+    read. Nothing is checked, because the result is only shown.
     """
     if f"<{root_tag(shape)}" in text:
         return read_unfinished_xml(text, shape)

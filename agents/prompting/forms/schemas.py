@@ -178,8 +178,9 @@ class Thread(_Shape):
 class TurnDelta(_Shape):
     """The block that agent 8 returns: everything that is new or changed in one stretch of play.
 
-    Each entry may name the prompts from which it comes (`at`). Entries that are plain texts cannot
-    name prompts, so a list beside these texts has a number for each text.
+    Each entry may name the prompts from which it comes (`at`). Plain texts have no room for this.
+    So a second list beside them, such as `canon_locks_at` beside `canon_locks`, has the number of a
+    prompt for each text.
     """
 
     memory_type: Literal["turn_delta"]

@@ -36,8 +36,8 @@ _LEAST_WORDS, _MORE_WORDS = 2_500, 12
 # If there are enough turns, a word in more than this fraction of all turns says nothing. In a very
 # long chapter, a word in more than this number of turns says nothing either.
 _FREQUENT, _ENOUGH_TURNS, _MOST_TURNS = 0.3, 8, 2_000
-# The likeness that a sequence of words in both texts adds, and the most that all such sequences
-# add.
+# How much each sequence of words that a paragraph and a turn share adds to their likeness, and the
+# most that all these sequences add together.
 _RUN, _MOST_FOR_RUNS = 0.9, 12.0
 # The likeness that a turn outside the paragraph's scene needs. The second, lower number is enough
 # beside a paragraph that tells the same turn, the turn before or the turn after.

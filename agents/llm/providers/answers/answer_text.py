@@ -296,7 +296,8 @@ class AnswerText:
             self._have_thought()
 
     def _hand_on_call(self, closing: str, parts: list[StreamPart]) -> None:
-        """Hand on a call in a channel, in the form in which other models write calls."""
+        """Hand on the tool call that the model wrote in a channel. It is rewritten as
+        `<tool_call>{…}`, the form that other models use."""
         assert self._call is not None, "There is a call to hand on."
         name, arguments = self._call
         self._call = None
