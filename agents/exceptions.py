@@ -1,4 +1,4 @@
-"""The errors by which the code in agents/ refuses an action, with messages for the GM."""
+"""The errors that the code in agents/ raises to refuse an action, with messages for the GM."""
 
 from collections.abc import Sequence
 

@@ -31,7 +31,7 @@ from sessions.leases import from_now
 
 _WINDOW = timedelta(minutes=1)
 _FORGOTTEN_AFTER = timedelta(minutes=5)
-# The longest time for which a call reserves what it may cost, if its process dies.
+# If the process of a call dies, what the call may cost is reserved for at most this time.
 _RESERVED_MINUTES = 30
 
 # This lock guards the next variable. It is never held during a query, because the event loop takes

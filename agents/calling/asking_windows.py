@@ -56,8 +56,8 @@ def ask_servers(*, in_passing: bool = False) -> None:
         ]
         if not asked:
             return
-        # asyncio.run is used, because async_to_sync would start a thread, for which a process that
-        # ends would have to wait.
+        # asyncio.run is used, because async_to_sync would start a thread, and a process that ends
+        # would have to wait for this thread.
         reports = asyncio.run(_ask_all(asked))
         for one, reported in zip(asked, reports, strict=True):
             store_reports(one.server.address, reported)
@@ -67,7 +67,7 @@ def ask_servers(*, in_passing: bool = False) -> None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A server that is asked, with its key, and the models about which it is asked."""
+    """A server to ask, its key, and the models to ask it about."""
 
     server: Server
     key: str

@@ -72,7 +72,7 @@ def most_output_tokens(facts: ModelFacts) -> int:
 
 
 def _checked(agent: Agent, own: OwnSettings) -> OwnSettings:
-    """Return the settings in the form in which they are stored."""
+    """Return the settings as they are stored."""
     before = choice_without_chapter(agent)
     model = clean_line(own.model, limit=MODEL_CHAR_LIMIT, label="The model's name")
     if model == before.model:

@@ -1,4 +1,4 @@
-"""Stores the hosts to which the GM allows texts to be sent. Calls to any other host are refused."""
+"""Stores the hosts that the GM allows to receive texts. Calls to any other host are refused."""
 
 from agents.calling.model_access import provider_hosts, read_model
 from agents.calling.servers.choices import environment_server, refresh_choices, server_from

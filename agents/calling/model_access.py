@@ -95,7 +95,7 @@ class AgentModel:
 
     @property
     def host(self) -> str:
-        """The host to which the agent's texts are sent, or "" if they stay on this machine."""
+        """The host that receives the agent's texts, or "" if they do not leave this machine."""
         return self.choice.server.host if _substitute is None else _substitute.host
 
     @property
@@ -169,8 +169,8 @@ def model_at(agent: Agent, choice: Choice) -> AgentModel:
 
 
 def provider_hosts(agents: Sequence[Agent] | None = None) -> list[str]:
-    """Return the hosts to which the texts of these agents, or of all agents, are sent. This machine
-    is not among the hosts."""
+    """Return the hosts that receive the texts of these agents, or of all agents. This machine is
+    not among the hosts."""
     agents = all_agents() if agents is None else agents
     hosts = dict.fromkeys(model_of(agent).host for agent in agents)
     return [host for host in hosts if host]

@@ -22,8 +22,8 @@ from agents.running.job_kinds import Watch
 
 logger = logging.getLogger(__name__)
 
-# The most characters of a malformed answer that the request for its repair has, because a longer
-# answer would fill the window.
+# The request to repair a malformed answer quotes at most this many characters of it, because a
+# longer answer would fill the window.
 REPAIRED_CHARACTERS = 6_000
 # The message for the user if an answer cannot be used. The record of the call says what was wrong
 # with the answer.

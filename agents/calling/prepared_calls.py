@@ -24,7 +24,8 @@ from agents.prompting.small_forms import SAMPLING, TOP_P
 # A function that composes the layers of a request. It is called where the ORM may be used.
 Compose = Callable[[], Sequence[Layer]]
 
-# The most tokens that a server may add to the messages, such as its chat template or a date.
+# A server may add at most this many tokens to the messages, for example with its chat template or a
+# date.
 _ADDED_TOKENS = 1_000
 # A token has at most one word of a text with blanks. So no text has fewer tokens than these
 # fractions of its words and of its characters that are not ASCII.

@@ -139,7 +139,7 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
     )
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        # A chapter without calls gives one row, in which the model is None. This row is left out.
+        # A chapter without calls gives one row whose model is None. This row is left out.
         if row["spent_tokens__model"] is not None:
             key = used_key(row["spent_tokens__model"], row["spent_tokens__provider"])
             used[key].update({name: row[f"spent_tokens__{name}"] for name in _USED})

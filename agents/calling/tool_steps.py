@@ -49,7 +49,7 @@ from sessions.limits import MAX_CHANGES_OF_AN_ATTEMPT
 
 logger = logging.getLogger(__name__)
 
-# The most characters of a tool's sentence, and of the reason why a call was not run.
+# The limits in characters of a tool's sentence, and of the reason why a call was not run.
 LONGEST_SENTENCE = 4_000
 _LONGEST_PROBLEM = 400
 
@@ -109,10 +109,10 @@ class ToolWriting:
     reader: int | None = None
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
-    # The words at which a small model is stopped.
+    # A small model is stopped as soon as it writes one of these texts.
     stop: Sequence[str] = ()
-    # A function that composes the request by which a tool asks another agent (`Tool.asks`), with
-    # the pieces that belong only to this request. Without it, no tool asks anything.
+    # A function that composes the request of a tool to another agent (`Tool.asks`), with the pieces
+    # that belong only to this request. Without it, no tool asks anything.
     compose_question: ComposeQuestion | None = None
     # The number of changes that all steps together may propose.
     most_changes: int = MAX_CHANGES_OF_AN_ATTEMPT

@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 # The error in the record of a call that was stopped by the GM or by the end of the program.
 STOPPED = "Stopped before the end."
-# The most characters that are kept of the text that was taken off an answer.
+# At most this many characters are kept of the text that was taken off an answer.
 MOST_TAKEN_OFF = 20_000
 
 

@@ -25,7 +25,7 @@ from agents.prompting.sent_layers import SentLayer, join_layers
 _LONG = 400
 # The average number of shorter parts that are stored together as one text.
 _TOGETHER = 8
-# The most hashes in one query, because databases limit their number.
+# A query has at most this many hashes, because databases limit the parameters of a query.
 _AT_A_TIME = 1_000
 # The fields whose lines are stored as texts too. A long chapter leaves out hundreds of blocks, and
 # mostly the same ones in each request.

@@ -66,8 +66,8 @@ def add_server(title: str, address: str) -> Server:
             raise InvalidInput("There is a server with this name already. Nothing was added.")
         if ModelServer.objects.count() >= _MOST_SERVERS:
             raise InvalidInput(f"At most {_MOST_SERVERS} servers can be kept. Nothing was added.")
-        # Another request may add the same name at this moment. The name stays with the address that
-        # was stored first.
+        # Another request may add the same name at this moment. The name still belongs to the
+        # address that was stored first.
         row, _ = ModelServer.objects.update_or_create(
             name=name,
             defaults={"title": title, "is_removed": False},

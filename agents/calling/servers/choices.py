@@ -43,7 +43,7 @@ class Server:
 
     @property
     def host(self) -> str:
-        """The host to which texts go, or "" if they stay on this machine."""
+        """The host that receives the texts, or "" if they do not leave this machine."""
         return host_of(self.address) if self.address else ""
 
     @property

@@ -1,5 +1,5 @@
-"""The keys of servers. A key is kept with the one address to which it may go, and is looked up only
-for a call of this address.
+"""The keys of servers. A key is kept with the one address that it may be sent to, and is looked up
+only for a call of this address.
 
 Pasted keys are in one file of the data folder. Pasted keys are never in the database, so no backup
 and no export has them.
@@ -169,7 +169,7 @@ def _read() -> dict[str, str]:
     except ValueError:
         stored = None
     if not isinstance(stored, dict) or not all(isinstance(one, str) for one in stored.values()):
-        # The error has no cause, because the cause would have the text of the file.
+        # Raised outside the `except` block: a chained error would show the text of the file.
         raise KeysUnreadable(_unusable("is damaged"))
     note_keys(set(stored.values()))
     return stored

@@ -18,9 +18,9 @@ from memory.telling.rendering import Section, readable_lock
 # The weights that a lock is expected to have until this installation has written some locks. A
 # small model is bound to short texts and lists.
 _USUAL_WEIGHT, _USUAL_WEIGHT_OF_SMALL_MODEL = 3_200.0, 2_400.0
-# The number of earlier locks of which the median is taken.
+# The median is taken of this many earlier locks.
 _EARLIER_LOCKS = 5
-# The number of steps of which a page tells a screen reader.
+# A screen reader announces the progress in this many steps.
 _STEPS = 4
 
 
@@ -35,7 +35,7 @@ class LockProgress:
 
     @property
     def percent(self) -> int:
-        """The part of the lock that is written. It stays below 100, because the end is not
+        """The part of the lock that is written. It is always below 100, because the end is not
         known."""
         return min(99, 100 * self.tokens // self.expected)
 
@@ -48,7 +48,7 @@ class LockProgress:
 def read_lock_progress(job: Job) -> LockProgress | None:
     """Return the progress of this lock, or None while no model writes it.
 
-    If a try broke off, its text stays with the job, but does not count as progress.
+    If a try broke off, the job keeps its text, but the text does not count as progress.
     """
     text = job.partial_text
     if job.status != Job.Status.RUNNING or not text.strip():

@@ -113,7 +113,7 @@ def _begun(chapter: Session) -> Session:
 
 def _hand_on_world(chapter: Session) -> None:
     """Store the world that the mode hands on now. If the mode raises an error, the error is logged,
-    and the world that was handed on earlier stays."""
+    and the world that was handed on earlier is kept."""
     before, mode = chapter_before(chapter), find_mode(chapter.mode)
     if before is None or mode is None:
         return

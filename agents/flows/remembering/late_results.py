@@ -54,14 +54,14 @@ def take_waiting_results(attempt: Attempt) -> None:
     """Store the finished late results that wait for the attempt, as the first changes of its run.
 
     A result is left out if it cannot be stored or the world cannot take it. The first attempt at a
-    turn makes such a result void. A re-roll and a trial do not, because the story may go by another
-    attempt, whose world can take the result.
+    turn makes such a result void. A re-roll and a trial do not, because another attempt may be the
+    chosen one, and its world can take the result.
     """
     mode = mode_of(attempt.session)
     if not mode.kinds_of_results or not (waiting := waiting_results(attempt)):
         return
-    # The world is folded before the loop. If this fails, none of the results is the cause, so no
-    # result becomes void.
+    # The world is folded before the loop. If this fails, no single result is to blame, so no result
+    # becomes void.
     world = mode.world.of(attempt)
     for result in waiting:
         try:

@@ -43,8 +43,8 @@ from sessions.exceptions import ChapterError
 from sessions.models import Session
 from sessions.record.chosen_events import chosen_events
 
-# The most stretches whose transcripts are weighed for an estimate. They are spread evenly over the
-# missing stretches.
+# For an estimate, the transcripts of at most this many stretches are weighed. They are spread
+# evenly over the missing stretches.
 _SAMPLES = 5
 # The calls for memory among this many latest calls give the usual duration of a call.
 _CALLS_LOOKED_AT = 100
@@ -150,8 +150,8 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     """Estimate the calls from the transcripts of some stretches and from the growth of memory.
 
     Only the longest request is composed, because the requests differ only by their transcripts and
-    their memory. Memory grows with each delta until it has the most tokens that it may have, or
-    until the window is full.
+    their memory. Memory grows with each delta until it reaches its limit of tokens, or until the
+    window is full.
     """
     agent = in_chapter(CONTEXT_SUMMARY, chapter)
     model = model_of(agent).when_ready()
@@ -180,8 +180,8 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
 
 
 def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
-    """Return, for each audience, the weight of the events that the audience is told. Makes one
-    query."""
+    """Return, for each audience, the weight of the events in the request for this audience. Makes
+    one query."""
     events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
     weights: dict[Audience, float] = defaultdict(float)
     for text, witnesses in events.values_list("text", "witnesses"):

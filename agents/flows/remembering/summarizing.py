@@ -123,7 +123,7 @@ def end_summarizing(session_id: uuid.UUID) -> None:
 def cancel_waiting_summary(session_id: uuid.UUID) -> None:
     """Cancel the queued summaries of attempts that are not chosen.
 
-    A running summary goes on, because its block counts if its attempt is chosen again.
+    A running summary is not stopped, because its block counts if its attempt is chosen again.
     """
     Job.objects.filter(
         session_id=session_id,
@@ -222,8 +222,8 @@ def _keep_delta(
 def give_up(job: Job, error: Exception) -> None:
     """Postpone the summary if another try may help, or else fail it.
 
-    The summary pointer stays. A chapter that was ending returns to play, and the GM can end it
-    again.
+    The summary pointer does not move. A chapter that was ending returns to play, and the GM can end
+    it again.
     """
     with transaction.atomic():
         lock_chapter(job.session_id)

@@ -1,4 +1,4 @@
-"""Runs acts, by which the user changes the world without a model."""
+"""Runs acts, which are changes that the user makes to the world without a model."""
 
 import uuid
 from collections.abc import Mapping

@@ -73,8 +73,8 @@ def compose_reply(attempt: Attempt) -> list[Layer]:
 def compose_question(
     attempt: Attempt, agent: Agent, pieces: Mapping[str, Sequence[Piece]]
 ) -> list[Layer]:
-    """Compose the request by which a tool of the attempt asks another agent. It tells no more than
-    the attempt's actor may know."""
+    """Compose the request of a tool of the attempt to another agent. It tells no more than the
+    attempt's actor may know."""
     return _compose(model_of(agent), _subject_of(attempt, pieces))
 
 
@@ -85,7 +85,7 @@ def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Atte
 
 
 def addressed_next(chapter: Session) -> int | None:
-    """Return the member of the cast to whom the next prompt probably goes. This is None if the mode
+    """Return the member of the cast who probably gets the next prompt. This is None if the mode
     answers a prompt to nobody, and otherwise the character of the next panel."""
     try:
         who_answers(chapter, None)

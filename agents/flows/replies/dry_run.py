@@ -33,8 +33,8 @@ class DryRun:
     """The request that would be sent now. If the request is too long to be sent, `too_long` says
     why.
 
-    `output_limit` is the most tokens that the model may write, hidden reasoning included. `price`
-    is None if the price is not known.
+    `output_limit` is the limit of the tokens that the model may write, hidden reasoning included.
+    `price` is None if the price is not known.
     """
 
     agent: str

@@ -52,7 +52,7 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
     """Commit the attempt, and ask for all work that follows it.
 
     If the user kept the text, nobody acts next without a prompt. Returns None if the run may no
-    longer write. In this case the text stays with the attempt.
+    longer write. In this case the attempt keeps the text.
     """
     play = mode_of(attempt.session).play
     if changes := play.concludes(attempt, text):

@@ -6,8 +6,8 @@ agents.prompting.cleaning.reply_rules or has a fault that the agent's small form
 this form allows. Any small model is asked once more if it declines
 (agents.prompting.cleaning.declining). Other models are not asked again, because their calls may
 cost something. Each further call has a record of its own, and counts for the caps. If a
-continuation cannot be made or breaks off, the reply stays cut, and `Attempt.was_cut` says so. If
-another further call cannot be made or breaks off, the best reply so far stays, unless it is a
+continuation cannot be made or breaks off, the reply is left cut, and `Attempt.was_cut` says so. If
+another further call cannot be made or breaks off, the best reply so far is kept, unless it is a
 refusal: a refusal is never stored as a part of the story.
 """
 

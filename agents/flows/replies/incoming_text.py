@@ -44,7 +44,7 @@ class ReplyReader:
     def is_enough(self, _text: str) -> bool:
         """Return whether the model may stop, because the rest of its text is left out.
 
-        A call that may cost something goes on to its end, because its server reports the tokens
+        A call that may cost something is read to its end, because its server reports the tokens
         last.
         """
         return self.has_ended and self.is_small
@@ -145,6 +145,6 @@ def reader_of(attempt: Attempt, model: AgentModel) -> ReplyReader:
     others = [one.name for one in everybody if one.number != attempt.actor]
     own = attempt.session.character(attempt.actor).name
     number = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1
-    # The first prompt has the number with which lists begin.
+    # Number 1 is left out: a line that begins with "1." may be the first entry of a list.
     numbers = [one for one in (number, number + 1) if one > 1]
     return ReplyReader(model, ReplyCleaner(own, others, model.is_small, numbers))

@@ -25,8 +25,8 @@ from sessions.models import Attempt, Session
 from sessions.play.committing import text_of
 from sessions.play.latest_turn import latest_turn, why_not_changeable
 
-# The most characters of a changed layer. A layer that was longer when it was sent may stay as long
-# as it was.
+# A changed layer has at most this many characters. A layer that was longer when it was sent may be
+# as long as it was then.
 LAYER_CHAR_LIMIT = 60_000
 
 
@@ -132,7 +132,7 @@ def _first_step(behind: CallsBehind, call: CallRecord) -> CallRecord:
     """Return the call of the first step of the same run. Return `call` if the first step has no
     record."""
     until = behind.calls[: behind.calls.index(call) + 1]
-    # A step may have further calls, by which tools asked other agents.
+    # A step may have further calls, which tools made to ask other agents.
     own = [
         one
         for one in until

@@ -116,7 +116,7 @@ async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
 
 
 def adopt_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Choose the trial's reply. The reply that was chosen before stays as another attempt.
+    """Choose the trial's reply. The reply that was chosen before is kept as another attempt.
 
     Raises WrongState if the trial is not committed, or if play has continued after its turn.
     """

@@ -40,7 +40,7 @@ from sessions.play.breaking import broken_attempt, running_attempt, stop_attempt
 _BREAKING_OFF_SECONDS = 5.0
 
 # The tasks that write replies. The set keeps them alive, because Python may delete a running task
-# to which nothing refers.
+# that nothing refers to.
 _at_work: set["asyncio.Task[None]"] = set()
 
 

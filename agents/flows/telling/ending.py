@@ -37,8 +37,7 @@ class Setback:
 
 
 def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
-    """Return the memory block that could not be written, or None if there is none of which the user
-    has to know.
+    """Return the memory block that could not be written, or None if the user has to know of none.
 
     `jobs` come from `latest_jobs`.
     """

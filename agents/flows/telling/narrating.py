@@ -64,12 +64,13 @@ NO_PROSE = (
     "The narrator did not answer with prose, so nothing of its answer was taken. Another try often "
     "helps, and a larger model makes this mistake less often."
 )
-# The most calls by which a scene that is too short is continued.
+# A scene that is too short is continued by at most this many calls.
 MAX_CONTINUATIONS = 5
 # The number of pauses, and the seconds of each, while the cap on calls in a minute is reached. All
 # pauses together are longer than a minute.
 RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
-# The signs that a narrator may put around the word by which it says that nothing is left to tell.
+# The narrator says with one word that nothing is left to tell. It may put these signs around the
+# word.
 _AROUND_DONE = " \n\t.*_\"'"
 # The fewest words that the narrator is asked to add to a scene.
 LEAST_CONTINUED = 80
@@ -110,7 +111,7 @@ def request_build(session_id: uuid.UUID) -> Job:
 
 @transaction.atomic
 def cancel_build(session_id: uuid.UUID) -> Session:
-    """Cancel the build. Earlier drafts stay. Raises WrongState if there is no build."""
+    """Cancel the build. Earlier drafts are kept. Raises WrongState if there is no build."""
     lock_chapter(session_id)
     get_chapter(session_id)
     move(
@@ -142,8 +143,8 @@ async def write_chapter(job: Job, watch: Watch) -> None:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Fail the build with its error. Earlier drafts and the finished scenes stay, so that the next
-    build can continue after these scenes."""
+    """Fail the build with its error. Earlier drafts and the finished scenes are kept, so that the
+    next build can continue after these scenes."""
     finished = Job.objects.filter(pk=job.pk).values_list("finished_scenes", flat=True).first()
     kept = len(finished or [])
     hint = f" {_scenes(kept)}: build again to go on from there." if kept else ""
@@ -204,7 +205,8 @@ async def write_scene(
 
 def _clean(agent: Agent, text: str) -> str:
     """Return the text without the marks that a small model writes although nobody asked for them.
-    Any other model writes headings and emphasis because the user wants them, so its text stays."""
+    Any other model writes headings and emphasis because the user wants them, so its text is not
+    changed."""
     return as_prose(text) if model_of(agent).is_small else text.strip("\n")
 
 
@@ -219,8 +221,8 @@ def _is_done(text: str) -> bool:
 
 def _without_done(text: str) -> tuple[str, bool]:
     """Remove the last line if the narrator says in it that nothing is left to tell. Return the
-    text, and whether there was such a line. A last line in which a person of the story says "Done."
-    stays."""
+    text, and whether there was such a line. If a person of the story says "Done." in the last line,
+    the line is kept."""
     told, _, last = text.rstrip().rpartition("\n")
     return (told, True) if last.strip(" \t.*_") == DONE_WORD else (text, False)
 
@@ -349,8 +351,8 @@ def _keep_scenes(job: Job, finished: list[str]) -> bool:
 def store_telling(
     job: Job, watch: Watch, telling: Telling, origin_id: uuid.UUID | None = None
 ) -> None:
-    """Store the draft that the job has written, and end its work. `origin_id` names the draft of
-    which the job wrote a scene again."""
+    """Store the draft that the job has written, and end its work. If the job wrote a single scene
+    of an earlier draft again, `origin_id` names this draft."""
     watch.show(telling.text)
     lock_chapter(job.session_id)
     if not finish(job, progress=watch.progress):

@@ -42,7 +42,7 @@ from sessions.models import Session, State
 from sessions.play.attempts import KEY_REUSED, clean_key
 from sessions.play.latest_turn import latest_turn
 
-# The name of the input by which a rebuild differs from a build.
+# The job of a rebuild has an input with this name. The job of a build has none.
 _REBUILT = "rebuilt_scene"
 
 

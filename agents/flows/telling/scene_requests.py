@@ -34,7 +34,7 @@ DONE_WORD = "DONE"
 # words. If these paragraphs are longer than ENDING_CHARACTERS characters, the request has only
 # their last sentences.
 ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
-# The most characters of the start of a later text.
+# At most this many characters of the start of a later text are sent.
 BEGINNING_CHARACTERS = 800
 
 
@@ -75,7 +75,7 @@ def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
     """Return the first request of each unfinished scene, as it would be sent.
 
     The request of a scene has the end of the scene before. If the scene before is not written yet,
-    a text of the greatest possible length takes the place of its end. Raises PromptTooLong and
+    a placeholder of the greatest possible length stands for this end. Raises PromptTooLong and
     ModelNotReady.
     """
     finished: list[str] = list(job.finished_scenes)

@@ -40,7 +40,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class NarratorLimits:
-    """The most tokens of transcript and the most words of prose of one call."""
+    """The limits of one call: the tokens of its transcript, and the words of its prose."""
 
     transcript_tokens: float
     words_per_call: int

@@ -1,4 +1,4 @@
-"""Writes the row of EmbeddedServer, by which other processes know the embedded model's state."""
+"""Writes the row of EmbeddedServer, which tells other processes the embedded model's state."""
 
 import logging
 import time

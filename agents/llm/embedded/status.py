@@ -8,8 +8,8 @@ from django.conf import settings
 from agents.models import EmbeddedServer
 from sessions.leases import age_of
 
-# The age from which a row no longer counts. A running process renews its row every few seconds, so
-# the process of an older row must have ended.
+# A row of at least this age no longer counts. A running process renews its row every few seconds,
+# so the process of an older row must have ended.
 ALIVE_FOR = timedelta(seconds=20)
 
 NOT_RUNNING = (

@@ -57,8 +57,8 @@ def store_reports(address: str, reports: Mapping[str, WindowReport | None]) -> N
 def models_to_ask_about(
     address: str, models: Iterable[str], *, after: timedelta, after_ceiling: timedelta
 ) -> list[str]:
-    """Return the models about which the server was never asked, or was last asked longer ago than
-    `after`.
+    """Return the models that the server was never asked about, or was last asked about longer ago
+    than `after`.
 
     If the server reported only the limit of a model, `after_ceiling` is used for this model
     instead.

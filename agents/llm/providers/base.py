@@ -80,7 +80,8 @@ class ModelRequest:
     token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
     # None if the model accepts no temperature, or if its default temperature is wanted.
     temperature: float | None = None
-    # The part of the likeliest words from which the model chooses; None for the server's default.
+    # The value of `top_p`: the model chooses from the likeliest words, whose probabilities add up
+    # to it. None means the server's default.
     top_p: float | None = None
     # The JSON schema that the reply must follow; None if the model supports no schema.
     json_schema: Mapping[str, Any] | None = None
@@ -162,7 +163,7 @@ class Provider(ABC):
 
     #: The short name of the provider in records, such as "openai" or "embedded".
     name: str
-    #: The host to which texts are sent, for the GM's consent; "" if nothing leaves the machine.
+    # : The host that receives the texts, for the GM's consent; "" if nothing leaves the machine.
     host: str
 
     @abstractmethod

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 _AROUND = " \t\r\n\u00a0\u200b\ufeff\"'`<>(){},;.\u2018\u2019\u201c\u201d"
 # The name of a setting, which was copied with its value.
 _SETTING = re.compile(r"\A(?:export\s+)?\w+\s*=\s*(?=[\"']?https?:)", re.IGNORECASE)
-# The ends of addresses to which calls go. The program adds these ends itself. The ends that begin
-# with api are Ollama's own. The time is linear in the length of a row of slashes.
+# The ends of the addresses that calls are sent to. The program adds these ends itself. The ends
+# that begin with api are Ollama's own. The time is linear in the length of a row of slashes.
 _CALLED = re.compile(
     r"(?<!/)/++(?:chat/completions|completions|models|responses|embeddings|messages|chat"
     r"|api/(?:chat|generate|tags|show|embed))?/*+$",

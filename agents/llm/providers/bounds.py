@@ -9,25 +9,26 @@ from typing import Any
 
 import httpx2
 
-# The most bytes that are read of an answer by which a server refuses a call. The GM is shown only
+# If a server refuses a call, at most this many bytes of its answer are read. The GM is shown only
 # some hundred characters of such an answer.
 MOST_OF_A_REFUSAL = 64_000
-# The most bytes of one JSON text, which is an event of a stream or a whole answer. The longest
+# The limit in bytes of one JSON text, which is an event of a stream or a whole answer. The longest
 # replies have about half as many bytes.
 MOST_JSON = 2_000_000
-# The most values in one JSON text. A value takes up to a hundred times as much memory as its text.
+# One JSON text has at most this many values. A value takes up to a hundred times as much memory as
+# its text.
 MOST_VALUES = 100_000
-# The most characters of a reply for each token of its limit. Real tokens are shorter on average, so
-# only a server that ignores its limit exceeds this number.
+# A reply has at most this many characters for each token of its limit. Real tokens are shorter on
+# average, so only a server that ignores its limit exceeds this number.
 CHARACTERS_A_TOKEN = 50
-# The most bytes of a stream for each token of its limit. A server may send an event for each token,
-# and repeat names and sources in every event.
+# A stream has at most this many bytes for each token of its limit. A server may send an event for
+# each token, and repeat names and sources in every event.
 _BYTES_A_TOKEN = 4_000
 _BYTES_BESIDES = 500_000
 # A piece with fewer bytes counts as this many bytes, because reading a short piece takes as long as
 # reading a piece of this size.
 _LEAST_PIECE = 256
-# The longest time for which other tasks wait while pieces arrive faster than they can be read.
+# Other tasks wait at most this long while pieces arrive faster than they can be read.
 _PATIENCE_SECONDS = 0.005
 
 _PACKED = {"gzip", "x-gzip", "deflate", "compress", "br", "zstd"}
@@ -41,7 +42,7 @@ class TooMuch(ValueError):
 
 
 def most_bytes(output_limit: int) -> int:
-    """Return the most bytes that may be read of a stream with this output limit in tokens."""
+    """Return how many bytes at most may be read of a stream with this output limit in tokens."""
     return _BYTES_BESIDES + output_limit * _BYTES_A_TOKEN
 
 

@@ -1,4 +1,4 @@
-"""Refuses connections to addresses at which clouds and network cards offer their own services.
+"""Refuses connections to the addresses of services that clouds and network cards offer themselves.
 
 A name is resolved here, and the connection is made to the very address that was checked.
 """

@@ -13,7 +13,7 @@ from agents.llm.providers.connecting import check_connections
 
 @lru_cache(maxsize=8)
 def host_of(base_url: str) -> str:
-    """Return the host to which texts would be sent, or "" if this host is the machine itself."""
+    """Return the host that would receive texts, or "" if this host is the machine itself."""
     # The address is parsed by the library that makes the connection, because two parsers could find
     # different hosts in the same address.
     try:
@@ -52,8 +52,8 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
         follow_redirects=False,
         trust_env=not is_local,
         timeout=timeout,
-        # Connections stay open while the GM thinks, because making a new connection takes up to 0.1
-        # seconds.
+        # Connections are kept open while the GM thinks, because making a new connection takes up to
+        # 0.1 seconds.
         limits=httpx2.Limits(keepalive_expiry=120),
         verify=_tls_context() if has_tls else _no_tls_context(),
     )

@@ -20,7 +20,8 @@ from agents.llm.providers.http_clients import build_http_client
 
 logger = logging.getLogger(__name__)
 
-# The most bytes of an answer. OpenRouter's list of models has some hundred kilobytes.
+# At most this many bytes of an answer are read. OpenRouter's list of models has some hundred
+# kilobytes.
 LARGEST_ANSWER = 4_000_000
 # The range of windows that are accepted. A number outside this range is taken for an error.
 SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
@@ -78,8 +79,8 @@ def address_of(base_url: str) -> str:
 
 @dataclass
 class _Server:
-    """A server to which questions are sent. Each question is sent only once, and the answer is kept
-    for the other models."""
+    """A server that is asked. Each question is sent only once, and the answer is kept for the other
+    models."""
 
     client: httpx2.AsyncClient
     base_url: str

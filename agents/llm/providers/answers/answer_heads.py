@@ -14,11 +14,11 @@ from httpcore2 import SOCKET_OPTION
 
 from agents.llm.providers.bounds import TooMuch
 
-# The most bytes and lines of all heads of an answer together.
+# The limits of all heads of an answer together, in bytes and in lines.
 MOST_BYTES = 96_000
 MOST_LINES = 2_000
-# The most bytes that are read at once while heads arrive, so that no more than this number of bytes
-# arrive in excess of the bounds.
+# At most this many bytes are read at once while heads arrive, so that the bounds are exceeded by no
+# more than this.
 _PIECE = 4_096
 
 

@@ -53,7 +53,7 @@ _TAG_END = (
     rf"|<{_BAR}?(?:(?:end|stop|close){_JOINT}(?:of{_JOINT})?{_THOUGHT}"
     rf"|{_THOUGHT}{_JOINT}(?:end|stop|close)){_BAR}?>"
 )
-# The brackets that stand for angle brackets in a text in which marks were made ineffective.
+# The brackets that replace angle brackets in a text, so that its marks have no effect.
 _OPEN, _CLOSE = (
     r"(?:&lt;|\\<|[\u3010\u300a\u27e8\u3008])",
     r"(?:&gt;|\\>|[\u3011\u300b\u27e9\u3009])",
@@ -210,7 +210,7 @@ CUT_MARK = re.compile(
 NEXT_CHANNEL = re.compile(r"\s*+<\|start\|>assistant(?:<\|channel\|>| to=)")
 _NEXT_CHANNELS = ("<|start|>assistant<|channel|>", "<|start|>assistant to=")
 
-# The role after a mark with which a template begins somebody's words.
+# A chat template begins somebody's words with a mark and a role. This is the role.
 ROLE = re.compile(
     r"\s*+(?:(?P<own>assistant|model|chatbot)|(?P<other>user|human|system|developer))"
     r"[ \t]*+(?:[:\n]|(?=<))",
@@ -227,7 +227,7 @@ _LABEL = re.compile(r"[^\n:]{1,60}[:\uff1a][*_\]\s]*\Z")
 
 
 def unfinished_from(text: str) -> int:
-    """Return the place in the text from which a mark may have begun, or its length."""
+    """Return the place in the text where a mark may have begun, or the length of the text."""
     begin = max(len(text) - LONGEST_MARK, 0)
     if begin:
         # A line that begins further back is no heading of a template.

@@ -1,8 +1,8 @@
 """Reads the text of an answer while it arrives, and takes off everything that is no word of the
 reply: hidden reasoning in any form, and the marks of chat templates with the text behind them.
 
-The kept text does not depend on the pieces in which the answer comes. A mark that a sentence only
-mentions stays.
+The kept text is the same, however the answer is cut into pieces. A mark that a sentence only
+mentions is kept.
 """
 
 import re
@@ -34,7 +34,7 @@ from agents.llm.providers.base import Restart, StreamPart, TakenOff, TextDelta
 
 # The number of characters before a mark that decide whether the mark stands inside a sentence.
 _CONTEXT = 400
-# The most characters that are held back until it is clear whether they are thoughts.
+# At most this many characters are held back until it is clear whether they are thoughts.
 MOST_HELD = 20_000
 _BYTE_ORDER_MARK = "\ufeff"
 _CALLED = re.compile(r"\bto=(?:functions\.)?([\w.-]+)")

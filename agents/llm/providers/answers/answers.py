@@ -38,7 +38,7 @@ _IN_PARTS = ("text", "thinking", "summary", "reasoning", "reasoning_content", "c
 # The beginnings of the kinds of parts with hidden reasoning.
 _THOUGHT_KINDS = ("think", "thought", "reason", "redacted")
 _SHOWN_OF_A_REFUSAL = 300
-# The most bytes of an answer that are kept as long as no part of a reply is found in it.
+# At most this many bytes of an answer are kept as long as no part of a reply is found in it.
 _MOST_UNREAD = 4_000
 # A shorter message of a stream may be the same as the end of the text by chance.
 _LEAST_REPEATED = 12

@@ -48,7 +48,7 @@ class TimeOuts:
         return self.first_text + self.a_token * output_limit
 
 
-# The seconds for which texts after the first one are gathered before they are sent on. Reading and
+# Texts after the first one are gathered for this many seconds before they are sent on. Reading and
 # sending each word by itself costs much more. With a hundred replies at once, no time would be left
 # for anything else.
 GROUP_SECONDS = 0.05

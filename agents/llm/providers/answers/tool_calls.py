@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from agents.llm.providers.base import ToolCall
 from sessions.language.text import with_replacements
 
-# The most calls of one answer that are run. If the answer has more, one further call is kept, and
-# its problem tells the model that the rest was not run.
+# At most this many calls of one answer are run. If the answer has more, one further call is kept,
+# and its problem tells the model that the rest was not run.
 MOST_CALLS = 16
-# The most characters of the arguments of one call.
+# The arguments of one call have at most this many characters.
 MOST_ARGUMENTS = 20_000
 LONGEST_NAME = 64
 _LONGEST_ID = 100
@@ -84,7 +84,7 @@ class GatheredCalls:
         return len(call_id) + len(name) + len(arguments)
 
     def _call_of(self, index: object, call_id: str, name: str) -> _Fragments | None:
-        """Return the call to which a fragment belongs, or None if the call exceeds MOST_CALLS."""
+        """Return the call that a fragment belongs to, or None if the call exceeds MOST_CALLS."""
         key = index if type(index) is int else call_id or None
         begins = key is None and bool(name)
         known = None if begins else self._by_key.get(key, self._latest if key is None else None)

@@ -22,9 +22,10 @@ from agents.llm.providers.failures.refusal_kinds import Kind, kind_of, status_of
 from agents.llm.providers.failures.server_words import ServerWords, read_words
 from agents.llm.providers.failures.subjects import Subject
 
-# The greatest length of a host's name, in characters.
+# The name of a host has at most this many characters.
 _LONGEST_NAME = 253
-# The longest wait in seconds, which is a day. It replaces any longer wait that a server names.
+# A wait has at most this many seconds, which is a day. It replaces any longer wait that a server
+# names.
 LONGEST_WAIT = 86_400.0
 # The statuses with which servers refuse a field of a request.
 _OF_FIELDS = {400, 404, 405, 415, 422, 500, 501}
@@ -194,7 +195,7 @@ def _refusal(subject: Subject, status: int, headers: Mapping[str, str]) -> str:
 
 
 def _host_in(address: str) -> str:
-    """Return the host in an address, cut to the longest name, or "" if the address is invalid."""
+    """Return the host in an address, cut to the allowed length, or "" if the address is invalid."""
     with suppress(ValueError):
         return (urlsplit(address).hostname or "")[:_LONGEST_NAME]
     return ""

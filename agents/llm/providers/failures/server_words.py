@@ -14,11 +14,11 @@ from itertools import islice
 from agents.llm.providers.bounds import parse
 from sessions.language.text import with_replacements
 
-# The most characters of a server's words that are read, and the most that are shown.
+# How many characters of a server's words are read at most, and how many are shown at most.
 _MOST_READ, _MOST_SHOWN = 4_000, 300
-# The most values that are looked at, and the greatest depth. JSON in a text counts as deeper.
+# At most this many values are looked at, down to this depth. JSON in a text counts as deeper.
 _MOST_VALUES, _DEEPEST = 500, 8
-# The most texts that are shown of an answer whose names are not in the tables below.
+# If the names in an answer are not in the tables below, at most this many of its texts are shown.
 _MOST_UNFORESEEN = 10
 # A key with fewer characters than the first number is not removed from a server's words. A key with
 # fewer characters than the second number is not removed inside a word.
