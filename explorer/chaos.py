@@ -1,4 +1,4 @@
-"""The scenario with which `python -m chaos` plays an exploration.
+"""The scenario of the exploration that `python -m chaos` plays.
 
 The player's words have instructions in brackets, which the scripted model server follows
 (`testing/world_replies.py`). With `[perhaps]`, only every other reply follows them, so that another

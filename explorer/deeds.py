@@ -2,8 +2,8 @@
 whom, how long the player waits, and whether the player looks around.
 
 Where the words could mean anything else, no deed is found, because a move that nobody wanted is
-worse than a move for which the player has to click. So speech, questions, and whatever is denied,
-wished, past or only possible tell no deed.
+worse than a click to make a move. So speech, questions, and whatever is denied, wished, past or
+only possible tell no deed.
 """
 
 import re
@@ -146,9 +146,9 @@ def asked_along(words: str, world: World) -> list[str]:
 
 
 def forms_of_places(world: World) -> Mapping[str, str]:
-    """Map the forms in which words may name places to the canonical names of the places: the name
-    itself, other names that were resolved to the place, and the last words of a name, such as the
-    inn for The Ferry Inn, if no other place can be meant."""
+    """Map the forms of a place's name that words may use to the canonical name of the place: the
+    name itself, other names that were resolved to the place, and the last words of a name, such as
+    the inn for The Ferry Inn, if no other place can be meant."""
     whole = {plain(name): name for name in world.places}
     known = {plain(one): name for one, name in world.known_as.items() if name in world.places}
     parts: dict[str, str] = {}

@@ -7,7 +7,7 @@ from explorer.state import in_short
 from sessions.language.words import terms_of
 from world.state import Condition, Known, Person, Place, Thing, World
 
-# The most facts that a person has learned of which a model is told: the newest facts (the
+# Of the facts that a person has learned, a request has at most this many: the newest facts (the
 # specification's figure), and facts that the player's words are about.
 LAST_KNOWN, KNOWN_OF_WORDS = 3, 3
 # The fractions of the room for one person that the description and the kept facts may have at most.

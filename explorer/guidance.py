@@ -9,15 +9,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from explorer.setup_parts import AnyText, Line, Name, Part, Text, none_if_empty
 from sessions.language.words import whole_words
 
-# The fields of the setup that stay open in play.
+# The fields of the setup that can still be changed in play.
 OPEN_FIELDS = ("note", "talk", "lorebook", "output_rules")
 # The fields among them that change the finished text of a reply.
 KEPT_FIELDS = ("output_rules",)
 NOTE_LIMIT, TALK_LIMIT = 2_000, 2_000
 MOST_TALK, MOST_LORE, MOST_KEYWORDS = 30, 100, 20
-# The most words of a keyword. In scripts without blanks each character is a word.
+# A keyword has at most this many words. In scripts without blanks each character is a word.
 MOST_WORDS = 20
-# The most turns before which the note stands, and the most turns that are searched for keywords.
+# The limits of two numbers of turns: how far before the end the note stands, and how many turns are
+# searched for keywords.
 MOST_DEPTH, MOST_SCANNED = 100, 50
 LEAST_BUDGET, MOST_BUDGET = 50, 10_000
 
@@ -26,7 +27,7 @@ Depth = Annotated[int, Field(ge=1, le=MOST_SCANNED)]
 
 
 def _as_line(value: object) -> object:
-    """Return a list of keywords as a line, in which commas stand between them."""
+    """Return a list of keywords as one line, separated by commas."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         value = ", ".join(value)
     return " ".join(value.split()) if isinstance(value, str) else value
@@ -77,8 +78,8 @@ class LoreEntry(Part):
 
 
 class Lorebook(Part):
-    """The entries, with the number of turns in which keywords are looked for, the present one
-    included, and with the most tokens that all entries of a request may have."""
+    """The entries, the number of turns that are searched for keywords (the present turn included),
+    and the limit of tokens of all entries in a request."""
 
     scan_depth: Depth = 3
     token_budget: int = Field(1_000, ge=LEAST_BUDGET, le=MOST_BUDGET)

@@ -21,7 +21,7 @@ from sessions.models import PERSON, Attempt, Session
 from sessions.record.transcript import chosen_entries
 from world.state import World
 
-# The most tokens of all examples of talk. A small model has little room.
+# The limit of tokens of all examples of talk together. A small model has little room.
 _MOST_OF_TALK: dict[Tier, int] = {"full": 3_000, "medium": 1_500, "minimal": 500}
 # In a small window, lore and examples may each take one part in this many (an eighth).
 _MOST_SHARE = 8
@@ -102,7 +102,7 @@ def _after_note(subject: Subject, tier: Tier) -> Sequence[Piece]:
 
 def _split(subject: Subject, tier: Tier) -> tuple[Sequence[Piece], Sequence[Piece]]:
     """Return the turns of the history before and after the note. Without a note, all of them stand
-    before it. The latest turn always stays."""
+    before it. The latest turn is always kept."""
     turns = keep_last(recent_context(subject, tier), 1)
     note = setup_for(subject).note
     at = max(len(turns) - note.depth, 0) if note.text.strip() else len(turns)

@@ -1,9 +1,9 @@
-"""The world with which a chapter begins: the scenario of Tab 1, together with parts of the world of
-the chapter before.
+"""The world at the beginning of a chapter: the scenario of Tab 1, together with parts of the world
+of the chapter before.
 
 The people with their goals, knowledge and ties, and the places, are handed on to Tab 1, where the
-user can change them. Everything else goes on by itself: the clock, past events, things and
-conditions.
+user can change them. Everything else is handed on too, but not shown on Tab 1: the clock, past
+events, things and conditions.
 """
 
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ from sessions.models import Session
 from world.document import read_world, write_world
 from world.state import Known, Person, Place, World
 
-# The most events that the next chapter gets. These are the newest.
+# The next chapter gets at most this many events. These are the newest.
 HANDED_ON_HAPPENINGS = 200
-# The most characters of a setup that Tab 1 gets, which leaves room for the user's additions.
+# Tab 1 gets a setup of at most this many characters, which leaves room for the user's additions.
 _MOST_ON_TAB_1 = MODE_SETUP_CHAR_LIMIT * 3 // 4
 _NOTHING_KNOWN: dict[str, Any] = {"knowledge": [], "relationships": []}
-# The most open threads that the next chapter begins with. These are the newest.
+# The next chapter begins with at most this many open threads. These are the newest.
 _MOST_THREADS = 5
 
 

@@ -25,16 +25,16 @@ from world.changes import REMEMBERED
 from world.names import normalized
 from world.state import Source
 
-# The most entries of each kind that one stretch brings.
+# One stretch brings at most this many entries of each kind.
 _MOST = 60
 # The keys of a block and of an event in it.
 _EVENTS, _EVENT, _PARTICIPANTS, _AT = "major_events", "event", "participants", "at"
 _LOCATION, _CHANGES = "location_updates", "notable_environment_changes"
-# The most facts that one person learns in a stretch, and the most of a person's known facts, the
-# newest, that agent 8 is told.
+# One person learns at most this many facts in a stretch. The request to agent 8 has at most this
+# many of the facts that a person knows, the newest ones.
 MOST_LESSONS, _MOST_KNOWN = 3, 12
 _DENIALS = frozenset({"no", "not", "never", "nobody", "nothing", "none", "nowhere", "t"})
-# Two sentences say the same if more than this part of their words is the same.
+# Two sentences say the same if more than this fraction of their words is the same.
 _SAME = 0.6
 
 

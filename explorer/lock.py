@@ -10,8 +10,8 @@ from sessions.exceptions import InvalidInput
 from sessions.limits import MAX_PEOPLE
 from sessions.models import Session
 
-# The most characters with which all places and people together are described. The narrator reads
-# more of the place where the player is, and of the people who are present.
+# The descriptions of all places and people together have at most this many characters. The narrator
+# reads more of the place where the player is, and of the people who are present.
 MOST_DESCRIBED = 12_000
 NOTHING_TO_EXPLORE = (
     "There is nothing to explore yet. Describe the world, or name at least one place, or choose a "

@@ -10,8 +10,8 @@ from agents.prompting.layers import IN, OUT, Piece, weigh
 from explorer.guidance import Lorebook, LoreEntry, keywords_of
 from sessions.language.words import whole_words
 
-# The most characters and words of a turn that are searched. They are the first ones; no narrator
-# writes nearly so many. A character can stand for several words.
+# At most this many characters and words of a turn are searched. They are the first ones; no
+# narrator writes nearly so many. A character can stand for several words.
 _MOST_OF_TURN = 20_000
 
 # The words of a keyword.
@@ -63,7 +63,7 @@ class Scan:
         return None
 
     def named(self, depth: int) -> str:
-        """Return the words by which a reason names the last `depth` turns."""
+        """Return the words for the last `depth` turns in a reason."""
         numbers = self._numbers[-depth:]
         if not numbers:
             return "no turn"

@@ -10,14 +10,14 @@ from world.state import Place, World
 
 # The width of the drawing, in its own units. The column has about as many pixels.
 WIDTH, RADIUS = 264, 9
-# The most places on the map. They are the places nearest to the player. The list beside the map has
-# all places.
+# The map has at most this many places. They are the places nearest to the player. The list beside
+# the map has all places.
 MOST_ON_MAP = 40
 _IN_A_ROW, _ROW, _ABOVE, _BELOW = 3, 64, 28, 44
 # Every second circle of a row stands lower, so that a way between its neighbours can be seen.
 _LOWER = 8
 _MOST_DOTS, _BETWEEN_DOTS, _DOT_ABOVE = 6, 7, 15
-# The most letters of a line under a circle, and the most lines.
+# The text under a circle has lines of at most this many letters, and at most this many lines.
 _LETTERS, _LINES = 14, 2
 
 
@@ -34,7 +34,7 @@ class Line:
 @dataclass(frozen=True)
 class Circle:
     """A place on the map, with its number among all places. `people` are the people whom the player
-    last saw there, and `dots` are the points at which they are drawn."""
+    last saw there, and `dots` are the points where they are drawn."""
 
     number: int
     name: str

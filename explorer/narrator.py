@@ -46,18 +46,20 @@ from sessions.models import Attempt, Session
 from sessions.play.attempts import Writer
 from world.state import Person, World
 
-# The most characters of the description of a hidden person, and of what this person wants.
+# The limit in characters of the description of a hidden person, and also of this person's wishes.
 _MOST_ABOUT_HIDDEN = 400
-# The most people elsewhere whom the narrator's request describes, and the most characters of each
-# description.
+# The narrator's request describes at most this many people elsewhere, each with at most this many
+# characters.
 _MOST_ELSEWHERE, _MOST_ABOUT_ELSEWHERE = 12, 60
-# The most characters about how somebody elsewhere is. A lock or a wound must not be cut off.
+# The limit in characters of the conditions of somebody elsewhere. A lock or a wound must not be cut
+# off.
 _MOST_CONDITIONS_ELSEWHERE = 200
 # The output limit of a step that streams (section 8 of the specification), and the most tokens that
 # a request may have (section 3).
 STREAMED_TOKENS, MOST_READ = 2_048, 100_000
 NARRATOR = "explorer.narrator"
-# The most characters about all people present together. A small window gives less room.
+# The limit in characters of the descriptions of all people present together. A small window gives
+# less room.
 _MOST_ABOUT_PRESENT = 60_000
 _NOBODY_ELSE = "(No one else is here)"
 
@@ -190,7 +192,7 @@ def _hidden(one: Person) -> str:
 
 
 def recent_events(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the events out of the player's sight of which the player has heard. All other events
+    """Return the events out of the player's sight that the player has heard about. All other events
     stand in the history or in memory."""
     told = [f"- {one}" for one in heard_of(world_for(subject))[-LAST_HAPPENINGS:]]
     return [Piece("\n".join(["RECENT EVENTS:", *told]))] if told else []
@@ -268,5 +270,6 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 
 def headings(attempt: Attempt) -> list[str]:
-    """Return the text at which a small model is stopped: a heading of the request."""
+    """Return the text that stops a small model as soon as it writes it: a heading of the
+    request."""
     return ["\n## "]

@@ -1,5 +1,5 @@
-"""The tool by which the narrator notes the states of things and the conditions of people and
-places, for later turns."""
+"""The narrator's tool to note the states of things and the conditions of people and places, for
+later turns."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The text from which a model works out what happened at a place out of the player's sight: the
+"""The text that a model gets to work out what happened at a place out of the player's sight: the
 place, the people there, the time, and the last passages that were told there."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,19 +18,19 @@ from sessions.models import Attempt, Event
 from sessions.record.chosen_events import chosen_events
 from world.state import World
 
-# Of the facts that a person has learned, the model is told at most this number: the newest (the
+# Of the facts that a person has learned, the model gets at most this many: the newest (the
 # specification's figure).
 _LAST_KNOWN = 5
-# The most tokens of the last passages that were told at the place.
+# The last passages that were told at the place have at most this many tokens.
 _MOST_PASSAGES = 800
-# The most turns from which the model is told passages that these people lived through elsewhere,
+# The model gets the passages of at most this many turns that these people lived through elsewhere,
 # such as the turn in which one of them was sent here with news.
 _MOST_TURNS_ELSEWHERE = 2
 # The number of characters about each person, approximately.
 _ROOM_OF_A_PERSON = 4_000
 
 
-# The parts of a question about the place to which the player comes back: its name, and the time of
+# The parts of a question about the place that the player comes back to: its name, and the time of
 # the arrival in the story's words.
 PLACE, ARRIVAL = "PLACE", "ARRIVAL"
 

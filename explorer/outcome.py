@@ -23,7 +23,7 @@ WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED = (
     f"explorer.{name}" for name in ("went_alone", "passed", "met", "skipped")
 )
 EVENT_KINDS = frozenset({WENT, WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED})
-# The most characters that are kept of the narrator's first description of a new place.
+# At most this many characters are kept of the narrator's first description of a new place.
 MOST_OF_A_SIGHT = 400
 # The cause of a change that the program makes itself.
 NAMED = "named"
@@ -38,7 +38,7 @@ def concludes(attempt: Attempt, text: str) -> list[NewChange]:
 
 
 def _first_sights(attempt: Attempt, world: World, text: str) -> Iterator[NewChange]:
-    """Yield the description of each place without one to which the player has gone in this run:
+    """Yield a description of each place that the player has entered in this run and that had none:
     the first paragraph that was told after the arrival."""
     rules = _rules_of(attempt)
     pieces = text_and_changes(attempt, text)

@@ -16,13 +16,14 @@ from pydantic import ConfigDict, Field, StringConstraints, ValidationInfo, field
 from explorer.setup_parts import Part, Signs
 
 MOST_RULES, RULE_LIMIT = 20, 500
-# The most instructions of a pattern, and the most characters and matches of a passage. A rule is
-# not applied to a longer passage, nor if its result would be longer.
+# The limits of a pattern's instructions, and of a passage's characters and matches. A rule is not
+# applied to a longer passage, nor if its result would be longer.
 _MOST_INSTRUCTIONS, _MOST_CHARACTERS, _MOST_MATCHES = 3_000, 20_000, 5_000
-# The most memory of a pattern in bytes. RE2 uses it up only if a pattern has very many states.
+# A pattern may use at most this many bytes of memory. RE2 uses it up only if a pattern has very
+# many states.
 _MOST_MEMORY = 2 << 20
-# The most seconds of computing for all rules of a passage. RE2 reads a text once for each match, so
-# that a pattern whose every match looks ahead to the end would take hours.
+# All rules of a passage together may compute for at most this many seconds. RE2 reads a text once
+# for each match, so that a pattern whose every match looks ahead to the end would take hours.
 _MOST_SECONDS = 1.0
 # A reference to a group, a line break or a backslash in a replacement.
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)

@@ -57,7 +57,7 @@ def _changing(change: Callable[..., None], anchor: str) -> Callable[..., HttpRes
 
 
 def _page_of(session_id: uuid.UUID) -> str:
-    """Return the address of the page on which the setup can be changed."""
+    """Return the address of the page where the setup can be changed."""
     if is_setup_open(get_chapter(session_id)):
         return reverse("pages:world", args=[session_id])
     return f"{reverse('pages:play', args=[session_id])}?open=cells"
@@ -199,7 +199,7 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def use_ready(request: HttpRequest, session_id: uuid.UUID, name: str) -> HttpResponse:
     """Put a finished scenario in place of what Tab 1 has. The fields that a scenario does not have
-    stay: the user's own person, the narrator's style, and the texts that guide the narrator."""
+    are kept: the user's own person, the narrator's style, and the texts that guide the narrator."""
     replace_scenario(session_id, find_ready(name).put_into)
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
 

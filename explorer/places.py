@@ -28,10 +28,10 @@ from world.state import World
 
 RESOLVER = "explorer.places"
 # If the model is less sure than this that a place is meant, the destination is a new place. This
-# number and the most tokens come from sections 11 and 8 of the specification.
+# number and the limit of tokens come from sections 11 and 8 of the specification.
 LEAST_CONFIDENCE = 0.6
 WHOLE_ANSWER_TOKENS = 4_096
-# The most characters of the descriptions of all places together, and of one place.
+# The limits in characters of the descriptions of all places together, and of one place.
 _MOST_DESCRIBED, _MOST_OF_A_PLACE = 12_000, 160
 
 RESOLVER_AGENT = Agent(

@@ -17,7 +17,7 @@ _WORLD = "explorer.world"
 def world_for(subject: Subject) -> World:
     """Return the world that a request is about: for an attempt, this is the world with the changes
     of its run. The world is folded once for all layers of the request. A request for a dry run is
-    about the world in which the prompt would be answered."""
+    about the world as it would be when the prompt is answered."""
     world: World | None = subject.worked_out.get(_WORLD)
     if world is None:
         attempt = subject.attempt

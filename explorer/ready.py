@@ -1,4 +1,4 @@
-"""Finished scenarios, from which an exploration can be begun and played at once. Each is a scenario
+"""Finished scenarios. An exploration that begins with one can be played at once. Each is a scenario
 file in the folder `scenarios`."""
 
 import json
@@ -34,7 +34,7 @@ class ReadyScenario:
 
     def put_into(self, before: Exploration) -> Exploration:
         """Return the setup with this scenario in place of its present one. The fields that a
-        scenario does not have stay."""
+        scenario does not have are kept."""
         return read_scenario(self.content, before=before)
 
     @property

@@ -1,6 +1,6 @@
 """Layers for the engine's memory agent and its narrator of Tab 3 in an exploration: the frame of
 this way to play in place of the Game Master's, memory without anybody's whereabouts, because the
-world has them, and the events of which the player has heard."""
+world has them, and the events that the player has heard about."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def _process_map(here: str) -> Source:
 
 
 def _heard_of(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the events out of sight of which the player has learned."""
+    """Return the events out of the player's sight that the player has learned about."""
     told = heard_of(WORLD.now(subject.chapter))
     return [Piece("\n".join(f"- {one}" for one in told))] if told and tier != "minimal" else []
 

@@ -34,7 +34,7 @@ from world.state import Source
 
 MOST_BYTES = 1_000_000
 MOST_IN_FILE = 100
-# The keys by which a file is recognised as a scenario.
+# A file with these keys is recognised as a scenario.
 _OF_A_SCENARIO = frozenset({"locations", "characters", "playerStartingLocation"})
 
 
@@ -104,8 +104,8 @@ def replace_scenario(session_id: uuid.UUID, read: Callable[[Exploration], Explor
 
 
 def read_scenario(content: dict[str, Any], *, before: Exploration) -> Exploration:
-    """Return the setup that a scenario describes. The fields that a scenario does not have stay as
-    they are. A value null counts as left out.
+    """Return the setup that a scenario describes. The fields that a scenario does not have are left
+    as they are. A value null counts as left out.
 
     Raises BadSetup with the path of each field that does not fit.
     """
@@ -178,7 +178,7 @@ def write_scenario(setup: Exploration) -> dict[str, Any]:
 
 def _without_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
     """Return the value without the parts that are null. Values that are nested too deeply to be
-    stored stay, and are refused later."""
+    stored are left in, and are refused later."""
     if depth and isinstance(value, dict):
         return {
             key: _without_nulls(one, depth - 1) for key, one in value.items() if one is not None

@@ -33,8 +33,8 @@ from sessions.roster import Character, character
 from world.names import normalized
 from world.state import Source
 
-# The most places and people of a world, including the people and places that appear in play. A file
-# has fewer.
+# A world has at most this many places and people, including the people and places that appear in
+# play. A file has fewer.
 MOST_PLACES = MOST_PEOPLE = 1_000
 MOST_FACTS, MOST_ALIASES, MOST_WAYS, MOST_DEEDS = 50, 10, 20, 5
 # The name of the user's person, as long as the user gives none.
@@ -46,15 +46,15 @@ _NO_NAME = "a place needs a name with a letter or a digit"
 
 # The place of a field, and the words for its fault.
 Problem = tuple[tuple[str | int, ...], str]
-# The owners of names, by the forms in which readers and the world compare names. An owner is the
-# number of a person, or the word "name" for the user's own person.
+# The owners of names. The keys are the forms of the names that readers and the world compare. An
+# owner is the number of a person, or the word "name" for the user's own person.
 _Owners = dict[tuple[str, str], int | str]
 
 
 class PlaceSetup(Part):
     name: Name
     description: Text = ""
-    # The names of the places to which a way is known.
+    # The names of the places that a known way leads to.
     ways: Annotated[list[Name], BeforeValidator(lines_of)] = Field([], max_length=MOST_WAYS)
     # The name of the same place in the chapter before, or "".
     was: Name = ""
@@ -113,10 +113,10 @@ class Exploration(Part):
     starting_place: Name = ""
     persona: Persona = Persona()
     style: Text = ""
-    # The text with which the story opens, and suggestions for the player's first deed.
+    # The opening text of the story, and suggestions for the player's first deed.
     opening: Text = ""
     deeds: Annotated[list[Line], BeforeValidator(lines_of)] = Field([], max_length=MOST_DEEDS)
-    # The open threads with which a next chapter begins.
+    # The open threads at the beginning of a next chapter.
     about: Text = ""
     # Whether Tab 1 has the knowledge and the ties that the people bring from the chapter before. In
     # chapters that an earlier release began, only the world that was handed on has them.

@@ -1,4 +1,4 @@
-"""The texts and parts of which the setup of an exploration consists, with their limits."""
+"""The texts and parts that make up the setup of an exploration, with their limits."""
 
 from typing import Annotated
 
@@ -26,11 +26,11 @@ def _check_name(name: str, info: ValidationInfo) -> str:
 
 def is_stored(info: ValidationInfo) -> bool:
     """Return whether stored fields are read. Such fields were checked when they were stored,
-    perhaps by an older release, and their chapters must stay playable."""
+    perhaps by an older release, and it must still be possible to play their chapters."""
     return bool((info.context or {}).get("is_stored"))
 
 
-# A text of which each sign counts, such as a pattern.
+# A text that must be kept sign by sign, such as a pattern.
 Signs = Annotated[str, BeforeValidator(read_signs)]
 AnyText = Annotated[str, BeforeValidator(read_text)]
 # A name is a single line.

@@ -28,19 +28,20 @@ _AS_I = (
     (r"\b(?:he|she)\b", "I"),
     (r"\b(?:him|her)\b", "me"),
 )
-# The longest run of words of a text that may also stand in an earlier text.
+# A text may repeat at most this many words in a row from an earlier text.
 _SAME_WORDS = 4
-# The most sentences in a part of a grammar, and the most lines of which one sentence is made.
+# A part of a grammar has at most this many sentences, and one sentence is made of at most this many
+# lines.
 _MOST_WAYS, _MOST_LINES = 48, 4
-# The most sentences of several lines that are compared with the texts of the story. The limit
+# At most this many sentences of several lines are compared with the texts of the story. The limit
 # bounds the time.
 _MOST_TRIED = 5_000
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The parts of which the grammar of a turn is made. `speaker` is the name of the person who
-    speaks, with a `pronoun` and a description (`about`), or "" if nobody is there.
+    """The parts that make up the grammar of a turn. `speaker` is the name of the person who speaks,
+    with a `pronoun` and a description (`about`), or "" if nobody is there.
 
     `answer` is how the speaker responds to the words: the name of a list of lines, or "tells" for a
     `fact`. `begins` says that a sentence about the place or the deed comes first, and `was_here`
@@ -223,8 +224,8 @@ def _literal(text: str) -> str:
 
 
 def grammar_of_script(shape: Shape, given: str) -> str:
-    """Return a grammar that fixes only the shape of the text, in the letters of the script in which
-    most of `given` is written, or "" if no grammar can hold this script."""
+    """Return a grammar that fixes only the shape of the text. Its letters belong to the script that
+    most of `given` is written in. Return "" if no grammar can hold this script."""
     letters = letters_of([given])
     if letters is None:
         return ""

@@ -1,9 +1,9 @@
 """The narration of two or three sentences that the embedded model tells: its request and its
 grammar.
 
-The program has decided everything before: who moves, whom the player meets, to whom the words
-speak, and whether this person tells a fact. The model only finds the words, and in English it only
-chooses among sentences (explorer.short_grammar).
+The program has decided everything before: who moves, whom the player meets, whom the words address,
+and whether this person tells a fact. The model only finds the words, and in English it only chooses
+among sentences (explorer.short_grammar).
 """
 
 import re
@@ -149,8 +149,8 @@ def facts_about(one: Person, words: str) -> list[Known]:
 
 
 def whom_the_words_speak_to(words: str, here: Sequence[Person], last: str) -> str:
-    """Return the name of the one of these people to whom the words speak, or "". `last` is the
-    person to whom the previous words spoke."""
+    """Return the name of the person, among these people, whom the words address, or "". `last` is
+    the person whom the previous words addressed."""
     if not (speech_in(words) or _SPEAKS.search(_SILENT.sub(" ", words))):
         return ""
     said = re.findall(r"[^\W\d_]+", words.casefold())
@@ -167,7 +167,7 @@ def whom_the_words_speak_to(words: str, here: Sequence[Person], last: str) -> st
 
 def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
     """Return the program's decisions about the attempt's turn. `world` is given for an attempt that
-    is not stored: it is the world in which the attempt would be answered."""
+    is not stored: it is the world as it would be when the attempt is answered."""
     before = WORLD.of(attempt)
     world = before if world is None else world
     last = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1

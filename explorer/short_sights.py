@@ -58,7 +58,7 @@ class Sights:
 
     The sentences of `place` describe the place as it was first found. Those of `now` tell what has
     changed and which things are here. A sentence of `asked` is told only after a look at its
-    subject. `moved` are terms of things with which the player has done something, so that their
+    subject. `moved` are terms of things that the player has used or changed, so that their
     description may no longer be true. `told` are the texts so far.
     """
 
@@ -77,7 +77,7 @@ class Sights:
         return max(ways, key=lambda one: one[0])[1] if ways else []
 
     def named(self, words: str) -> list[str]:
-        """Return the things in these words about which the world says something."""
+        """Return the things in these words that the world has a description of."""
         known = set().union(*(terms for terms, _ in self._units()), terms_of(" ".join(self.place)))
         return [one for one in things_in(words) if known & set(terms_of(one))]
 
@@ -125,7 +125,7 @@ class Sights:
 
     def _parts(self, at: int) -> list[str]:
         """Return the entries of a list in this sentence of the place, without the place itself,
-        such as "a low room", with which a description may begin."""
+        such as "a low room" at the beginning of a description."""
         parts = sights_in(self.place[at])
         is_place = not at and parts and re.match("(?:an?|the|one) ", parts[0])
         is_first = is_place and self.place[0].casefold().startswith(parts[0])

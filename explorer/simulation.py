@@ -54,8 +54,8 @@ def ask_for_simulation(attempt: Attempt) -> None:
 
 
 def _passes_time(attempt: Attempt, world: World) -> bool:
-    """Return whether the player has moved in the attempt's run, or has waited for the time after
-    which somebody counts as unseen."""
+    """Return whether the player has moved in the attempt's run, or has waited so long that somebody
+    counts as unseen."""
     player = world.player
     of_run = attempt.changes.filter(run_id=attempt.run_id, kind__in=(MOVED, TIME))
     return any(
@@ -148,7 +148,7 @@ async def _simulate(job: Job, attempt: Attempt, played: ToldStretch, one: Unseen
     told = await in_database(told_out_of_sight, attempt, played, one)
     about = {"OUT_OF_SIGHT": [Piece(told)]}
     summary = in_chapter(SUMMARY_AGENT, chapter)
-    # A full simulation is a talk, for which a small model would take minutes.
+    # A full simulation is a talk, which would take a small model minutes to write.
     if not one.is_full or model_of(summary).is_small:
         told_there = await _tell(job, summary, _composing(summary, attempt, about))
         return result | {"events": [summed_up(told_there, one)]}

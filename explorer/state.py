@@ -16,14 +16,14 @@ from world.state import Known, Person, Place, World
 
 # The steps of the clock that a user's words take, and the steps that a move takes.
 WORDS_TICKS, MOVE_TICKS = 1, 5
-# The most events, the newest, that the narrator's request and the player's column have.
+# The narrator's request and the player's column have at most this many events, the newest ones.
 LAST_HAPPENINGS = 5
 # The kind of the event that tells the player's move.
 WENT = "explorer.went"
 # A text that would have to be shortened to fewer characters is left out, because it would say
 # nothing.
 _LEAST_SAID = 20
-# The words by which a model names the player, and the place where the player is.
+# The words that a model may use for the player, and for the place where the player is.
 _THE_PLAYER = frozenset({"you", "player", "me", "myself"})
 _HERE = frozenset({"here", "this place"})
 
@@ -156,7 +156,7 @@ def lately(world: World) -> list[str]:
 
 
 def heard_of(world: World) -> list[str]:
-    """Return the events out of the player's sight of which the player has learned since, in the
+    """Return the events out of the player's sight that the player has learned about since, in the
     order of the events."""
     player = world.player
     if player is None:

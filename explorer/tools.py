@@ -52,7 +52,7 @@ from world.changes import KNOWN_AS, MET, MOVED, PLACE, SIMULATED, TIME
 from world.state import World
 
 MOST_TICKS = 1_000
-# The most people whom one move takes along.
+# One move takes at most this many people along.
 MOST_COMPANIONS = 20
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
@@ -233,7 +233,7 @@ def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
 
 
 def meeting(world: World, name: str, *, joins: bool) -> tuple[ProposedChange, ...]:
-    """Return the changes by which the player meets somebody of this world who was hidden, and who
+    """Return the changes that let the player meet somebody of this world who was hidden. The person
     joins the cast if there is room."""
     person = world.people[name]
     met = ProposedChange(MET, {"name": person.name})

@@ -42,8 +42,8 @@ class Unseen:
 
     @property
     def key(self) -> tuple[str, int, tuple[str, ...]]:
-        """The key by which another attempt at the same turn takes the simulation of this attempt:
-        the place, the time and the people."""
+        """Another attempt at the same turn takes the simulation of this attempt if it has the same
+        key: the place, the time and the people."""
         return self.place, self.until, tuple(sorted(one.name for one in self.people))
 
     @property
@@ -96,8 +96,8 @@ def plan(attempt: Attempt, world: World) -> list[Unseen]:
 
 
 def told_until(attempt: Attempt) -> dict[str, int]:
-    """Return the ticks up to which simulations for earlier attempts tell of places, although no run
-    has taken these results yet."""
+    """For each place in the simulations for earlier attempts that no run has taken yet, return the
+    last tick that they tell of."""
     told: dict[str, int] = {}
     for job in _waiting(attempt):
         if job.result is not None:
@@ -123,7 +123,7 @@ def _waiting(attempt: Attempt) -> Iterable[Job]:
 
 
 def _places_in(result: Mapping[str, Any]) -> dict[str, int]:
-    """Return the ticks up to which this result tells of its places."""
+    """For each place of this result, return the last tick that the result tells of."""
     return {one["place"]: one["tick"] for one in _entries_of(result)}
 
 
@@ -161,7 +161,7 @@ def _are_names(people: object) -> bool:
 
 
 def seen_until(world: World, told: Mapping[str, int]) -> World:
-    """Return the world in which each of these places is seen until its tick."""
+    """Return the world with each of these places seen until its tick."""
     places = {
         name: replace(one, unseen_since=max(one.unseen_since, told.get(name, 0)))
         for name, one in world.places.items()

@@ -15,7 +15,7 @@ from explorer.without_tools import has_no_tools, offered_places
 from sessions.models import Change, Session
 from world.state import Condition, Known, Person, Thing, World
 
-# The most facts, the newest, that the column shows of the player's knowledge.
+# The column shows at most this many facts that the player knows, the newest ones.
 _MOST_KNOWN = 12
 
 
@@ -125,7 +125,7 @@ class PlayersView:
 
     @property
     def offered(self) -> list[SeenPlace]:
-        """The places to which the latest words of the player may have been meant to lead."""
+        """The places that the player may have wanted to go to with the latest words."""
         named = offered_places(self.chapter, self.world)
         return [one for one in self.places if one.name in named]
 

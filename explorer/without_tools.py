@@ -32,18 +32,18 @@ from sessions.play.played_world import NewChange, changes_that_count, turns_befo
 from world.changes import MET, MOVED, TIME
 from world.state import World
 
-# The most places that are offered below a turn.
+# At most this many places are offered below a turn.
 _MOST_OFFERED = 3
 
 
 class Given(ToolArguments):
-    """The place to which a prompt itself moves the player."""
+    """The place that the prompt itself moves the player to."""
 
     to: Line = ""
 
 
 def has_no_tools(chapter: Session) -> bool:
-    """Return whether the chapter's narrator is a small model, for which the program decides the
+    """Return whether the chapter's narrator is a small model, so that the program decides the
     world."""
     return not model_of(in_chapter(NARRATOR_AGENT, chapter), chapter).agent.tools
 
@@ -72,8 +72,8 @@ def begins(attempt: Attempt) -> list[NewChange]:
 
 
 def _deeds_of(attempt: Attempt, world: World) -> list[Deed]:
-    """Return the player's deeds. If the prompt itself names the place to which the player goes, its
-    words need not tell the move."""
+    """Return the player's deeds. If a field of the prompt names the place where the player goes,
+    its words need not tell the move."""
     given, words = given_of(attempt), attempt.words
     to = world.find_place(given.to) if given else None
     deeds = read_deeds(words, world) if has_no_tools(attempt.session) else []
@@ -127,8 +127,8 @@ def _changes_of(deed: Deed, context: ToolContext) -> Iterator[tuple[str, Sequenc
 
 
 def _meeting(context: ToolContext) -> Sequence[ProposedChange]:
-    """Return the changes by which the player meets the first hidden person here who is offered, if
-    there is one."""
+    """If a hidden person here is offered, return the changes that let the player meet the first
+    one."""
     here = (DiscoverCharacter(characterName=one.name) for one in world_in(context).hidden())
     return next(filter(None, (discover(one, context).changes for one in here)), ())
 

@@ -84,7 +84,7 @@ def as_lines(texts: list[str]) -> str:
 
 @register.simple_tag
 def sources() -> list[tuple[str, str]]:
-    """Return the ways in which a person can have learned a fact, each with its label."""
+    """Return the ways to learn a fact, each with its label."""
     return [(one, _SOURCES[one]) for one in SOURCES]
 
 
