@@ -2,8 +2,8 @@
 whom, how long the player waits, and whether the player looks around.
 
 Where the words could mean anything else, no deed is found, because a move that nobody wanted is
-worse than a click to make a move. So speech, questions, and whatever is denied, wished, past or
-only possible tell no deed.
+worse than a wanted move that needs a click. So speech, questions, and whatever is denied, wished,
+past or only possible tell no deed.
 """
 
 import re

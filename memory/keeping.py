@@ -31,7 +31,7 @@ class KeptRecent(Generic[Key, Value]):
             self._drop(key)
             self._values[key] = (value, size)
             self._room -= size
-            # The newest value always stays, even if its size is larger than `room`.
+            # The newest value is always kept, even if its size is larger than `room`.
             while self._room < 0 and len(self._values) > 1:
                 self._drop(next(iter(self._values)))
 

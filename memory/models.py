@@ -41,9 +41,9 @@ class MemoryBlock(AppendOnly):
     )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
-    # Of a delta, the number of the last prompt of which it tells an event. The deltas of a stretch
-    # are read in this order. The order is imperfect, because a delta counts as one moment: a delta
-    # that tells prompts 1 and 7 comes as a whole after a delta that tells prompt 4. None stands for
+    # For a delta, the number of the last prompt whose events it tells. The deltas of a stretch are
+    # read in this order. The order is imperfect, because a delta counts as one moment: a delta that
+    # tells prompts 1 and 7 comes as a whole after a delta that tells prompt 4. None stands for
     # `to_prompt_index`, for example in the lock and in an imported delta of which no event is left.
     told_until = models.PositiveIntegerField(null=True, blank=True)
     # The numbers of the characters who know the block, in ascending order: the witnesses of
@@ -81,7 +81,7 @@ class NarrativeDraft(AppendOnly):
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")
-    # The draft that the user edited, or of which the narrator wrote a scene again. None if the
+    # The draft that the user edited, or the one whose scene the narrator wrote again. None if the
     # draft has no origin.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"

@@ -6,9 +6,8 @@ import re
 class ChapterError(Exception):
     """The refusal of a request for a chapter. The request has changed nothing.
 
-    `status` is the HTTP status, and `title` names the kind of refusal in a few words.
-    `retry_seconds` is the time after which another try may succeed, or None if waiting is of no
-    use.
+    `status` is the HTTP status, and `title` names the kind of refusal in a few words. Another try
+    may succeed after `retry_seconds`, which is None if waiting is of no use.
     """
 
     status = 409

@@ -60,8 +60,8 @@ def layer_in_words(name: str) -> str:
 
 
 def announced(name: str) -> str:
-    """Return the words by which the page of consent announces the layer, or "" if the layer has no
-    text of the user."""
+    """Return the words for the layer on the page of consent, or "" if the layer has no text of the
+    user."""
     labels = ", ".join(f"“{one.label}”" for one in _OF_THE_CAST.get(name, ()))
     words = layer_in_words(name) + (f" ({labels})" if labels else "")
     return "" if name in _OF_THE_PROGRAM else words

@@ -31,14 +31,14 @@ LEASE = timedelta(seconds=12)
 
 
 def from_now(pause: timedelta) -> Combinable:
-    """Return an expression by which the database computes, with its own clock, the time `pause`
-    from now."""
+    """Return an expression for the time `pause` from now, which the database computes with its own
+    clock."""
     return ExpressionWrapper(Now() + pause, output_field=DateTimeField())
 
 
 def age_of(moment: str) -> Combinable:
-    """Return an expression by which the database computes, with its own clock, how long ago the
-    time in the field of this name was."""
+    """Return an expression for how long ago the time in the field of this name was. The database
+    computes it with its own clock."""
     return ExpressionWrapper(Now() - F(moment), output_field=DurationField())
 
 
@@ -62,7 +62,7 @@ def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
     """Store the text so far of each attempt in `texts`, and renew the attempt's lease.
 
     Returns the run ids of the attempts that another process has broken, or whose chapter was
-    deleted. An empty text is not stored, so the text of the previous run stays.
+    deleted. An empty text is not stored, so the text of the previous run is kept.
     """
     runs = {attempt.run_id for attempt, _ in texts}
     known = Attempt.objects.filter(pk__in=[attempt.pk for attempt, _ in texts], run_id__in=runs)

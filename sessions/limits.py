@@ -11,54 +11,55 @@ PROMPT_CHAR_LIMIT = 5_000
 NARRATIVE_AGENT_CHAR_LIMIT = 5_000
 CANON_CHAR_LIMIT = 1_000
 AGENT_NAME_CHAR_LIMIT = 60
-# The most characters in the name of an agent (such as explorer.narrator) and in the name of a mode.
+# The limits in characters of the name of an agent (such as explorer.narrator) and of a mode.
 AGENT_CHAR_LIMIT, MODE_CHAR_LIMIT = 60, 30
 PRONOUNS_CHAR_LIMIT = 40
 PUBLIC_TEXT_CHAR_LIMIT = 200
 TITLE_CHAR_LIMIT = 120
-# The most characters of a search among all stories.
+# The limit in characters of a search among all stories.
 SEARCH_CHAR_LIMIT = 200
-# The most characters of a reply. The engine never shortens a reply, and no model writes nearly so
-# much at once.
+# The limit in characters of a reply. The engine never shortens a reply, and no model writes nearly
+# so much at once.
 REPLY_CHAR_LIMIT = 1_000_000
-# The most characters and paragraphs of a draft that can be edited, or compared with another draft.
+# A draft can be edited, or compared with another draft, up to this many characters and paragraphs.
 # The longest draft that the narrator is asked for has some 30,000 characters.
 DRAFT_CHAR_LIMIT, DRAFT_PARAGRAPH_LIMIT = 200_000, 5_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
-# The most characters in the name of a change's kind or cause, and in the name of the kind of an
-# event, a block or a job.
+# The limits in characters of the names of a change's kind and cause, and of the name of the kind of
+# an event, a block or a job.
 CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT = 60, 40
-# The most characters in the name of a starter.
+# The limit in characters of the name of a starter.
 STARTER_CHAR_LIMIT = 60
-# The most characters of the fields that a mode adds to Tab 1, as JSON.
+# The limit in characters, as JSON, of the fields that a mode adds to Tab 1.
 MODE_SETUP_CHAR_LIMIT = 1_000_000
-# The most characters of the fields that a mode adds to a prompt, as JSON.
+# The limit in characters, as JSON, of the fields that a mode adds to a prompt.
 GIVEN_CHAR_LIMIT = 20_000
-# The most characters of a change's payload, as JSON.
+# The limit in characters, as JSON, of a change's payload.
 CHANGE_CHAR_LIMIT = 20_000
-# The most characters of any other stored object as JSON, such as a memory block, or the data that
-# an event shows beside its text. No memory block that passes its checks is longer.
+# The limit in characters, as JSON, of any other stored object, such as a memory block, or the data
+# that an event shows beside its text. No memory block that passes its checks is longer.
 PAYLOAD_CHAR_LIMIT = 1_000_000
-# The most characters in the tag of a language, such as "pt-BR".
+# The limit in characters of the tag of a language, such as "pt-BR".
 LANGUAGE_TAG_CHAR_LIMIT = 35
-# The most characters in the name of the language in which an event is found.
+# The limit in characters of the name of the language that an event can be found in.
 LANGUAGE_CHAR_LIMIT = 20
-# The most characters of an event from which its terms are made, and the most characters of a term.
+# The terms of an event are made from at most this many characters, and a term has at most this
+# many.
 FOUND_CHAR_LIMIT, TERM_CHAR_LIMIT = 100_000, 40
 MAX_ATTEMPTS_OF_A_TURN = 50
-# The most changes of one run and of the acts after it, together.
+# One run and the acts after it make at most this many changes together.
 MAX_CHANGES_OF_AN_ATTEMPT = 1_000
-# The most late results that a run takes. The limit leaves room for the run's own changes.
+# A run takes at most this many late results. The limit leaves room for the run's own changes.
 MAX_RESULTS_OF_A_RUN = 200
-# The most changes that acts may make between one turn and the next.
+# Acts may make at most this many changes between one turn and the next.
 MAX_ACTS_OF_A_TURN = 500
 MAX_AGENTS = 7
-# The most people without a panel on Tab 1.
+# Tab 1 has at most this many people without a panel.
 MAX_PEOPLE = 100
-# The most events of an attempt. The event with the user's words is not counted.
+# An attempt has at most this many events. The event with the user's words is not counted.
 MAX_EVENTS_OF_AN_ATTEMPT = 500
-# The most people who may appear in play, in all attempts of a chapter together. People of attempts
-# that can no longer be committed are not counted.
+# At most this many people may appear in play, in all attempts of a chapter together. People of
+# attempts that can no longer be committed are not counted.
 MAX_PEOPLE_IN_PLAY = 500
 DEFAULT_TARGET_WORDS = 2_500
 MIN_TARGET_WORDS = 100

@@ -14,11 +14,11 @@ from sessions.language.text import scrub_reply, why_not_text
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
-# The greatest depth of nested lists and objects that can be stored. Memory blocks need only five
-# levels.
+# Lists and objects can be stored if they are nested at most this deeply. Memory blocks need only
+# five levels.
 MAX_DEPTH = 20
-# The most keys of one object. The limits on a mode's setup and on a prompt's `given` leave no room
-# for more keys.
+# One object has at most this many keys. The limits on a mode's setup and on a prompt's `given`
+# leave no room for more keys.
 MAX_KEYS = 20_000
 
 # The words for what is wrong with a value, by pydantic's type of the error or by the beginning of

@@ -31,7 +31,7 @@ class CastText:
     limit: int
     # An example that an empty line on Tab 1 shows, and that clients of the API get.
     hint: str
-    # The form in which requests tell the text, after the earlier texts of the list.
+    # The form of the text in requests, after the earlier texts of the list.
     told: str = " {label}: {text}"
     # Whether only the requests of the member itself have the text. All agents get a text that is
     # not private.

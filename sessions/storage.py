@@ -26,7 +26,7 @@ def database_file() -> Path | None:
 
 
 def find_full_folder() -> Path | None:
-    """Return a folder to which the program writes during play and whose disk is full, or None if
+    """Return a folder that the program writes to during play and whose disk is full, or None if
     there is no such folder."""
     folders = [settings.DATA_FOLDER]
     if file := database_file():

@@ -27,7 +27,7 @@ class ChangesBefore:
 
 
 def state_before(chapter: Session) -> dict[str, Any]:
-    """Return how the chapter before stands now: by which chapter the story goes at its place, and
+    """Return how the chapter before stands now: which chapter is the chosen one at its place, and
     the parts of the followed chapter that can still change."""
     chosen = chapter_before(chapter)
     before = followed(chapter)

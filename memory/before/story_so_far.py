@@ -94,7 +94,7 @@ def rewrite_story_so_far(chapter: Session) -> None:
 @transaction.atomic
 def keep_story_so_far(session_id: uuid.UUID) -> Session:
     """Take note of the changes of the chapter before, so that they are not announced any more. What
-    the people remember stays as it is."""
+    the people remember is not changed."""
     chapter = get_chapter_in_locked_story(session_id)
     if chapter.followed_state is not None:
         Session.objects.filter(pk=session_id).update(followed_state=state_before(chapter))

@@ -26,7 +26,7 @@ _IDLE_WORDS = frozenset({"a", "an", "and", "da", "de", "der", "of", "the", "van"
 
 
 class CastNames:
-    """The names of a cast, and the other spellings by which a text may mean them."""
+    """The names of a cast, and other spellings of them that a text may use."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._whole: dict[str, str] = {}
@@ -77,7 +77,7 @@ class CastNames:
 def with_cast_names(payload: dict[str, Any], cast: Sequence[Character]) -> dict[str, Any]:
     """Return a delta's payload with the names of the cast as the chapter spells them.
 
-    The words of sentences stay as the model wrote them.
+    The words of sentences are left as the model wrote them.
     """
     names = CastNames(one.name for one in cast)
     slots = {str(one.slot): one.name for one in cast if one.slot}

@@ -107,7 +107,7 @@ def told_to(chapter: Session, witnesses: Collection[int]) -> Audience:
 
 
 def _early_ends(chapter: Session, first: int) -> set[int]:
-    """Return the prompts from `first` on at which the mode ends a stretch early."""
+    """Return the prompts, from `first` on, where the mode ends a stretch early."""
     kinds = _rule_of(chapter).ended_by
     if not kinds:
         return set()

@@ -1,8 +1,8 @@
 """Finds the two facts of a contradiction in the text of a question.
 
-Agent 8 is told to write a contradiction as "old: … | new: …". If agent 8 writes another form, the
-old fact is the fact of canon that the question repeats word for word, and the GM has to write the
-new fact.
+The request asks agent 8 to write a contradiction as "old: … | new: …". If agent 8 writes another
+form, the old fact is the fact of canon that the question repeats word for word, and the GM has to
+write the new fact.
 """
 
 import re

@@ -24,7 +24,7 @@ BlockT = TypeVar("BlockT")
 
 @dataclass(frozen=True)
 class _Known:
-    """A fold, and the keys of the blocks from which it was made."""
+    """A fold, and the keys of the blocks that it was made from."""
 
     keys: tuple[uuid.UUID, ...] = ()
     fold: Fold = field(default_factory=Fold)

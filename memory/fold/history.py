@@ -117,8 +117,7 @@ def closed(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
 
 
 def past_outcomes(folded: Fold, rulings: Rulings) -> Iterator[Past]:
-    """Yield the outcomes of threads of which more was said later, because the thread was opened
-    again or got another outcome."""
+    """Yield the outcomes of threads that were opened again later or got another outcome."""
     for thread in folded.threads.values():
         if not (thread.is_named and rulings.spare(thread.text)):
             continue

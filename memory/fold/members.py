@@ -17,7 +17,7 @@ class Members:
         self.names = tuple(names.values())
         self._folded = folded
         self._cast = CastNames(self.names)
-        # The names by which memory calls a member, by their keys. The slot and the lock's name come
+        # The names that memory uses for a member, by their keys. The slot and the lock's name come
         # first.
         self._known: dict[str, str] = {}
         for slot, name in names.items():

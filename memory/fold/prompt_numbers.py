@@ -40,8 +40,8 @@ def from_prompts(value: Any, prompts: Prompts) -> Prompts:
 
 def of_each_text(payload: dict[str, Any], key: str, count: int, prompts: Prompts) -> list[Prompts]:
     """Return the prompts of each of the `count` texts under this key. If the list of numbers has
-    another length than the list of texts, it is ignored, because it is not clear to which text a
-    number belongs."""
+    another length than the list of texts, it is ignored, because it is not clear which text a
+    number belongs to."""
     numbers = payload.get(BESIDE_TEXTS.get(key, ""))
     if not isinstance(numbers, list) or len(numbers) != count:
         return [prompts] * count

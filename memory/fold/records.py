@@ -3,7 +3,7 @@
 A record has everything that a part of memory says about one subject. The method `then` joins it
 with the record of the same subject from a later part. All these methods are associative, so the
 result does not depend on how memory is divided into parts. `told` has everything that was said
-about the subject, in order, so that its history stays known. `first` and `latest` are the prompts
+about the subject, in order, so that its history is not lost. `first` and `latest` are the prompts
 that named the subject first and last.
 """
 
@@ -67,7 +67,7 @@ SaidT = TypeVar("SaidT", bound=_Said)
 
 
 def in_story_order(told: tuple[SaidT, ...]) -> tuple[SaidT, ...]:
-    """Return the entries about a subject in the order of the prompts from which they come.
+    """Return the entries about a subject in the order of their prompts.
 
     The blocks of a stretch have different audiences, and each tells all prompts of the stretch that
     its audience witnessed. So the order of the blocks is not the order of the events.
@@ -77,7 +77,7 @@ def in_story_order(told: tuple[SaidT, ...]) -> tuple[SaidT, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Retold(Generic[SaidT]):
-    """A subject about which entries of memory say something, with all that was `told`, in order."""
+    """A subject of entries of memory, with all that was `told` about it, in order."""
 
     told: tuple[SaidT, ...]
 

@@ -10,7 +10,8 @@ from memory.blocks.same_names import says_nothing, split_names
 
 # The deepest nesting that is read. No stored payload is nested deeper.
 _MAX_DEPTH = 20
-# The most bits of a whole number that is read. Python may refuse to write a larger number as text.
+# A whole number is read if it has at most this many bits. Python may refuse to write a larger
+# number as text.
 _MAX_BITS = 10_000
 # Keys that say nothing about their value. Small models wrap a fact in an object with such a key.
 _WRAPPERS = frozenset({"canon", "canon_lock", "fact", "lock", "name", "text", "truth", "value"})

@@ -80,7 +80,7 @@ def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
 
 
 def chosen_draft(chapter: Session) -> NarrativeDraft | None:
-    """Return the draft by which the chapter goes into its story: the one that the user chose, or
+    """Return the draft that stands for the chapter in its story: the one that the user chose, or
     else the newest one. Return None if the chapter has no draft."""
     return drafts_of(chapter).filter(pk__in=chosen_drafts([chapter]).values()).first()
 
@@ -99,7 +99,7 @@ def find_choice(chapter: Session) -> DraftChoice | None:
 
 
 def shown_draft(drafts: Sequence[NarrativeDraft], choice: DraftChoice | None) -> int:
-    """Return the number of the draft with which Tab 3 opens: the chosen draft, or the newest draft
+    """Return the number of the draft that Tab 3 shows first: the chosen draft, or the newest draft
     if it was added after the choice, so that the user sees it. `drafts` are all drafts of a
     chapter, oldest first. Return 0 if there is no draft."""
     if not drafts or choice is None or drafts[-1].created_at > choice.chosen_at:
@@ -109,7 +109,7 @@ def shown_draft(drafts: Sequence[NarrativeDraft], choice: DraftChoice | None) ->
 
 @transaction.atomic
 def choose_draft(session_id: uuid.UUID, draft_id: uuid.UUID) -> NarrativeDraft:
-    """Let the chapter go into its story by this draft until another one is chosen. Raises
+    """Let this draft stand for the chapter in its story until another one is chosen. Raises
     UnknownChapter."""
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
@@ -125,21 +125,21 @@ def choose_draft(session_id: uuid.UUID, draft_id: uuid.UUID) -> NarrativeDraft:
 
 @transaction.atomic
 def forget_choice(session_id: uuid.UUID) -> None:
-    """Let the chapter go into its story by its newest draft again. Raises UnknownChapter."""
+    """Let the newest draft stand for the chapter in its story again. Raises UnknownChapter."""
     lock_chapter(session_id)
     DraftChoice.objects.filter(session=get_chapter(session_id)).delete()
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
 
 
 def told_chapters(story: Story) -> list[Session]:
-    """Return the chapters that the story goes by and that have a draft, in order."""
+    """Return the chosen chapters of the story that have a draft, in order."""
     chapters = [chapter for chapter in chapters_of(story) if chapter.is_chosen]
     chosen = chosen_drafts(chapters)
     return [chapter for chapter in chapters if chapter.pk in chosen]
 
 
 def drafts_of_story(story: Story) -> list[NarrativeDraft]:
-    """Return the chosen draft of each chapter that the story goes by, in order. A chapter without a
+    """Return the chosen draft of each chosen chapter of the story, in order. A chapter without a
     draft is left out. Raises WrongState if there is no draft."""
     chapters = [chapter for chapter in chapters_of(story) if chapter.is_chosen]
     chosen = chosen_drafts(chapters)
@@ -190,8 +190,8 @@ def write_draft(
     telling: Telling,
     origin_id: uuid.UUID | None = None,
 ) -> NarrativeDraft:
-    """Store a draft that a job has written. `origin_id` names the draft of which the job wrote a
-    scene again."""
+    """Store a draft that a job has written. If the job wrote a single scene of an earlier draft
+    again, `origin_id` names this draft."""
     return NarrativeDraft.objects.create(
         session_id=session_id,
         job_id=job_id,

@@ -11,16 +11,16 @@ from memory.recall.questions import Reader
 from sessions.chapter.people import follow_people
 from sessions.models import Session
 
-# The most chapters before the present one that are read.
+# At most this many chapters before the present one are read.
 MOST_CHAPTERS = 100
 
 
 def readers_before(reader: Reader) -> Iterator[Reader]:
     """Yield the same reader in each of the earlier chapters, beginning with the latest one.
 
-    The chapters are those that the reader's chapter came from, whichever forks the story goes by. A
-    person reads as the same person, whatever the slot. A chapter in which one of the readers took
-    no part is left out, and the way back ends at a chapter that was deleted.
+    The chapters are those that the reader's chapter came from, even if forks of them are the chosen
+    chapters. A person reads as the same person, whatever the slot. A chapter in which one of the
+    readers took no part is left out, and the way back ends at a chapter that was deleted.
     """
     way = list(_way_back(reader.chapter, reader.readers))
     if not way:

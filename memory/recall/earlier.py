@@ -38,8 +38,8 @@ class _Earlier:
     lines: WordScores
 
 
-# The cache for each chapter, its reader, and whether thoughts are found. The limit of the cache
-# counts scores, each of which takes eight bytes or twelve.
+# The cache for each chapter, its reader, and whether thoughts are found. The limit of the cache is
+# a number of scores. Each score takes eight or twelve bytes.
 _Key = tuple[uuid.UUID, Audience | None, str | None, bool]
 _kept: KeptRecent[_Key, _Earlier] = KeptRecent(3_000_000)
 

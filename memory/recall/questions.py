@@ -1,4 +1,4 @@
-"""A question to the record and to memory, and the reader for whom it is answered."""
+"""A question to the record and to memory, and the reader who gets the answer."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class Reader:
-    """The reader for whom passages are found.
+    """The reader who gets the found passages.
 
     A passage is found only if each of `readers` witnessed or knows it. If `readers` is None,
     everything is found. `until` is the last prompt that may be found. Thoughts are found only with
@@ -63,7 +63,7 @@ class Question:
 
     @property
     def terms(self) -> Mapping[str, Collection[str]]:
-        """The terms of the question in the languages in which it was read so far."""
+        """The terms of the question in each language that it was read in so far."""
         return {language: words.keys() for language, words in self._words.items()}
 
     def words_by_term(self, language: str) -> Mapping[str, str]:

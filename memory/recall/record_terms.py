@@ -79,8 +79,8 @@ class _RecordTerms:
                     counts[word] = counts.get(word, 0) + count
 
 
-# The cache of terms for each chapter. The limit of the cache counts terms of events, each of which
-# takes eight bytes.
+# The cache of terms for each chapter. The limit of the cache is a number of terms of events. Each
+# term takes eight bytes.
 _kept: KeptRecent[uuid.UUID, _RecordTerms] = KeptRecent(3_000_000)
 
 

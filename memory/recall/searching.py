@@ -17,8 +17,8 @@ from sessions.language.words import AsTyped, is_unspaced, places_of, terms_of
 
 # The number of the best passages that are put in order.
 _LOOKED_AT = 100
-# The most characters of a passage that are shown, and the number of them before the word that was
-# found.
+# At most this many characters of a passage are shown. The second number is how many of them come
+# before the word that was found.
 _EXCERPT, _BEFORE = 320, 80
 # A prompt says the same as a line of memory if it has this fraction of the line's terms, close
 # together.
@@ -81,7 +81,7 @@ def _once(passages: Sequence[Passage], languages: Sequence[str]) -> Iterator[Pas
 
 
 class _Said:
-    """The terms of a text in each of the languages, by which it is compared."""
+    """The terms of a text in each of the languages. Texts are compared by these terms."""
 
     def __init__(self, text: str, languages: Sequence[str]) -> None:
         self._terms = [terms_of(text, language) for language in languages]

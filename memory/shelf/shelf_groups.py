@@ -1,4 +1,4 @@
-"""The groups of chapters by which stories can be filtered."""
+"""The groups of chapters that stories can be filtered by."""
 
 from collections.abc import Mapping
 

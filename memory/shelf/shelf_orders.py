@@ -40,7 +40,7 @@ class Order(TextChoices):
     LENGTH = "length"
 
 
-# Rows of a value by which stories are sorted, as "by", and a story, as "found".
+# Rows with two columns: "by" is the value that stories are sorted by, and "found" is the story.
 _Rows: TypeAlias = QuerySet[Any, tuple[Any, uuid.UUID]]
 # If there are more further chapters than this, all lengths are worked out by the database as in a
 # small library.
@@ -80,14 +80,14 @@ def walk_stories(group: str, order: str, places: slice) -> list[Story]:
 def _rows(
     of_kind: QuerySet[Any], story: str, in_order: Sequence[str], group: str, places: slice
 ) -> _Rows:
-    """Return rows with the value by which the stories of a kind are sorted. `story` is the name of
+    """Return rows with the value that the stories of a kind are sorted by. `story` is the name of
     the story's key."""
     archived_at = "archived_at" if of_kind.model is Story else "story__archived_at"
     found = of_kind.filter(**{f"{archived_at}__isnull": group != Group.ARCHIVED})
     if of_kind.model is Story or group not in ("", Group.ARCHIVED):
         found = found.filter(Exists(chapters_in(group).filter(story=OuterRef(story))))
     rows: _Rows = found.annotate(found=F(story)).order_by().values_list("by", "found")
-    # PostgreSQL reads each kind in its order only if it is told so. SQLite does so by itself.
+    # PostgreSQL reads each kind in its order only if the query says so. SQLite does so by itself.
     if connection.features.supports_slicing_ordering_in_compound:
         rows = rows.order_by(*in_order)[: places.stop]
     return rows

@@ -20,12 +20,12 @@ from memory.models import NarrativeDraft
 from sessions.language.spelling import plain_spelling
 from sessions.models import Event, Session, Story, Tab1Inputs
 
-# The most words of a search that count.
+# At most this many words of a search count.
 MOST_WORDS = 8
 # A word is rare if it stands in fewer than this number of texts of each kind.
 PROBED = 2_000
-# The most chapters that are searched for common words, and the most prompts of these chapters
-# together.
+# At most this many chapters are searched for common words. The second number is the limit of
+# prompts of these chapters together.
 WALKED, WALKED_PROMPTS = 500, 5_000
 
 
@@ -79,7 +79,7 @@ class Search:
         return Q(**{f"{story}__in": chapters.values("story")})
 
     def looked_through(self, story: str) -> Q:
-        """Return the same condition in a form for which the database looks through each story."""
+        """Return the same condition in a form that makes the database look through each story."""
         chapters = Session.objects.order_by().filter(story=OuterRef(story))
         return Q(Exists(chapters.filter(*map(_has, self._words))))
 
@@ -125,7 +125,7 @@ def _chapters_with(word: str) -> QuerySet[Any, Any]:
 
 
 def _has(word: str) -> Exists:
-    """Return the condition that a chapter has the word, in a form for which the database looks
+    """Return the condition that a chapter has the word, in a form that makes the database look
     through the texts of this chapter."""
     own = (
         texts.filter(**{chapter: OuterRef("pk")}).values(chapter)

@@ -15,7 +15,7 @@ from sessions.roster import Character
 class NowItem:
     """An item of a section of the Now view.
 
-    `replaces` is the text by which a ruling withdraws the item, or "" if the item cannot be
+    `replaces` is the text that a ruling needs to withdraw the item, or "" if the item cannot be
     withdrawn.
     """
 
@@ -27,12 +27,12 @@ class NowItem:
 
     @property
     def at(self) -> tuple[int, ...]:
-        """The prompts from which the item comes, as far as memory names them."""
+        """The prompts that the item comes from, as far as memory names them."""
         return tuple(sorted({*self.first.at, *self.latest.at}))
 
     @property
     def sources(self) -> list[Prompts]:
-        """The prompts from which the item comes, as ranges. If memory names no prompts, these are
+        """The prompts that the item comes from, as ranges. If memory names no prompts, these are
         the prompts of the block."""
         return sources_of(self.first, self.latest)
 

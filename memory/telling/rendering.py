@@ -15,7 +15,7 @@ from memory.models import MemoryBlock
 from sessions.models import Session
 from sessions.roster import Character
 
-# The largest number that is shown. A larger one is left out, because it is a model's mistake.
+# A number is shown only up to this one. A larger one is left out, because it is a model's mistake.
 _LARGEST_NUMBER = 10**15
 
 CANON = "Canon, must not change"

@@ -22,7 +22,7 @@ from memory.fold.records import Fold, Mention, Prompts
 from sessions.models import Session
 from sessions.roster import Character
 
-# The elements in which requests tell memory and session state. Text of people and models is
+# The elements that hold memory and session state in a request. Text of people and models is
 # escaped, so that it cannot open or close one of them anywhere in a request.
 ELEMENTS = frozenset(
     {
@@ -57,7 +57,8 @@ class Detail(StrEnum):
 
 
 class Rank(IntEnum):
-    """The order in which lines are left out if a request lacks room: the lowest rank goes first.
+    """The order in which lines are left out if a request lacks room: the lowest rank is left out
+    first.
 
     Deeds and events go before the values that hold now. How a thread ended is such a value too.
     """
@@ -87,8 +88,8 @@ class Rank(IntEnum):
 class StateLine:
     """A line with one element.
 
-    `said` is the full text of the fact, by which repetitions are found. `block` and `place` say
-    where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the chronicle is
+    `said` is the full text of the fact. Repetitions are found by comparing it. `block` and `place`
+    say where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the chronicle is
     `under` the heading of a block: its last and its first prompt. If `heads` is not 0, the line is
     such a heading, and stands above this many lines. `prompt` is the last prompt that the fact
     comes from, or 0 for the lock.
@@ -204,8 +205,7 @@ def _chronicle(now: Present, told: Iterable[Happening], *, beside_lock: bool) ->
         if not (beside_lock and fact.is_in_lock)
     ]
     lines += [_fact("closed", fact, Rank.CLOSED_THREADS) for fact in now.closed]
-    # The sort is stable, so facts of the same prompts stay in the order in which they were added
-    # above.
+    # The sort is stable, so facts of the same prompts keep the order of the code above.
     return sorted(lines, key=lambda line: line.under or (0, 0))
 
 
@@ -342,7 +342,7 @@ def _element(tag: str, text: str, **attributes: str) -> str:
 
 def _once(lines: list[StateLine]) -> list[StateLine]:
     """Return the lines without repetitions. If several lines say the same, the one with the highest
-    rank stays.
+    rank is kept.
 
     Most lines of the chronicle are repetitions only under the same prompts, because what happened
     twice is told twice. Canon and open threads are told once in the whole of memory. The

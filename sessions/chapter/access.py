@@ -11,7 +11,7 @@ from sessions.models import Session, Story
 
 Found = TypeVar("Found")
 
-# The most times that `read_at_one_moment` calls `read`.
+# `read_at_one_moment` calls `read` at most this many times.
 MAX_READINGS = 3
 
 
@@ -30,9 +30,9 @@ def lock_chapter(session_id: uuid.UUID, *, also_deleted: bool = False) -> bool:
 def lock_story(story_id: uuid.UUID) -> None:
     """Lock the story's row until the transaction ends.
 
-    Code that changes which chapters a story has, or by which of its chapters it goes, locks this
-    row before any chapter. A new chapter of the story can be stored beside this lock, because its
-    foreign key needs only the story's own key.
+    Code that changes which chapters a story has, or which of them are chosen, locks this row before
+    any chapter. A new chapter of the story can be stored beside this lock, because its foreign key
+    needs only the story's own key.
     """
     Story.objects.select_for_update(no_key=True).filter(pk=story_id).values_list("pk").first()
 

@@ -49,8 +49,8 @@ def change_cast(
 ) -> None:
     """Select the characters in `slots`, and store the texts in `texts`, by their names.
 
-    If `slots` is None, the selection stays. The chapter's row has to be locked. Raises TooLong or
-    InvalidInput.
+    If `slots` is None, the selection is not changed. The chapter's row has to be locked. Raises
+    TooLong or InvalidInput.
     """
     before = chapter.everybody
     members = {one.slot: one for one in chapter.cast if one.slot}
@@ -81,8 +81,8 @@ def change_cast(
 def replace_cast(chapter: Session, first: TextsOfMember, people: Sequence[TextsOfMember]) -> None:
     """Store another cast: one character, in the first slot, and people without a panel.
 
-    A member with the name of an earlier member stays the same person and keeps its origin. If only
-    one member has another name, this member stays the same person too. The chapter's row has to be
+    A member with the name of an earlier member is the same person and keeps its origin. If only one
+    member has another name, this member is still the same person too. The chapter's row has to be
     locked, and the names have to be checked.
     """
     wanted = [{one: told.get(one, "") for one in _BY_NAME} for told in (first, *people)]

@@ -51,7 +51,7 @@ PLAYED = (
 )
 
 
-# The most characters of a title that is made from a premise.
+# A title that is made from a premise has at most this many characters.
 _NAME_CHARACTERS = 60
 
 
@@ -108,7 +108,7 @@ def create_chapter(
     at_the_place_of: Session | None = None,
 ) -> Session:
     """Create a chapter, in a story of its own or at the place of another chapter. `is_in_play` must
-    be True for a mode without a lock, in which play begins at once."""
+    be True for a mode without a lock, because its play begins at once."""
     state = State.ACTIVE if is_in_play else State.DRAFT_TAB1
     chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode, state=state)
     if other := at_the_place_of:
@@ -267,7 +267,7 @@ def save_narrative_agent(
 ) -> Session:
     """Save the narrator's instructions and the target length.
 
-    If two saves change the same value, the later value stays. Raises WrongState while the chapter
+    If two saves change the same value, the later value is kept. Raises WrongState while the chapter
     is being narrated.
     """
     change: dict[str, object] = {}
@@ -315,7 +315,8 @@ def show_thoughts(session_id: uuid.UUID, is_wanted: bool) -> None:
 @transaction.atomic
 def reset_chapter(session_id: uuid.UUID) -> Session:
     """Delete the chapter with all its texts, and create a new one under a new id. The mode, the
-    length of replies, the language, the settings of models and the place in the story stay.
+    length of replies, the language, the settings of models and the place in the story are not
+    changed.
 
     A background job that still runs for the old chapter finds no row, and writes nothing.
     """

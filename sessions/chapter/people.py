@@ -42,8 +42,7 @@ def members_by_number(chapter: Session) -> dict[int, CastMember]:
 
 
 def followed(chapter: Session) -> Session | None:
-    """Return the chapter of which this chapter is the next chapter, unless that chapter was
-    deleted."""
+    """Return the chapter that this chapter follows, unless that chapter was deleted."""
     if chapter.follows_id is None:
         return None
     return Session.objects.filter(story=chapter.story_id, pk=chapter.follows_id).first()

@@ -43,7 +43,8 @@ logger = logging.getLogger(__name__)
 
 FOLDER = Path(settings.BASE_DIR) / "starters"
 
-# The longest line of a card. A longer line would make one card much higher than the others.
+# A line of a card has at most this many characters. A longer line would make one card much higher
+# than the others.
 _CARD_LINE = 60
 
 
@@ -59,7 +60,7 @@ def _check_name(name: str) -> str:
     return name
 
 
-# A text in the form in which a chapter stores it, so that Tab 1 can be compared with the starter.
+# A text as a chapter stores it, so that Tab 1 can be compared with the starter.
 _Text = Annotated[str, BeforeValidator(read_text)]
 Name = Annotated[
     _Text, _text(AGENT_NAME_CHAR_LIMIT), AfterValidator(as_line), AfterValidator(_check_name)
@@ -102,7 +103,7 @@ class StarterLock(_Part):
 
 
 class Starter(_Part):
-    """A starter. `name` is the name of its file, by which a chapter names the starter."""
+    """A starter. `name` is the name of its file. A chapter stores it to name the starter."""
 
     name: Annotated[str, _text(STARTER_CHAR_LIMIT)]
     title: Annotated[_Text, _text(TITLE_CHAR_LIMIT)]
@@ -133,8 +134,8 @@ class Starter(_Part):
         return list(zip(COLORS, self.characters, strict=False))
 
     def lock_payload(self) -> dict[str, Any]:
-        """Return the payload of the lock, in the form in which agent 0 would write it, but without
-        the list of the cast."""
+        """Return the payload of the lock as agent 0 would write it, but without the list of the
+        cast."""
         lock = self.lock.model_dump()
         return {"memory_type": "world_chapter_lock", **lock, "assumptions": []}
 

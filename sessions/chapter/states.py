@@ -1,7 +1,7 @@
 """The moves of a chapter between its states.
 
-A move is one UPDATE whose WHERE names the states from which the move may start. The number of
-changed rows says whether the chapter was moved. Row locks are not used, because SQLite has none.
+A move is one UPDATE whose WHERE names the states where the move may start. The number of changed
+rows says whether the chapter was moved. Row locks are not used, because SQLite has none.
 """
 
 from typing import Any

@@ -41,11 +41,11 @@ KEPT_AFTER_DELETION = timedelta(days=1)
 # A removal takes several transactions, so it begins only when nobody can bring the chapter back any
 # more, not even a process that has waited for a lock or whose clock is slow.
 _REMOVED_AFTER = KEPT_AFTER_DELETION + timedelta(minutes=15)
-# The number of deletions that are listed at once, and the number up to which further deletions are
-# counted. So the list costs the same however many deletions there are.
+# At most the first number of deletions is listed at once, and further deletions are counted up to
+# the second number. So the list costs the same however many deletions there are.
 LISTED, COUNTED_FURTHER = 50, 300
-# The number of stories in which one sweep looks for stories without chapters. The next sweep of the
-# process goes on behind the last of these stories. So a sweep costs the same however many stories
+# One sweep examines this many stories to find stories without chapters. The next sweep of the
+# process begins behind the last of these stories. So a sweep costs the same however many stories
 # there are.
 LOOKED_AT = 500
 _BEFORE_ALL = uuid.UUID(int=0)
@@ -136,7 +136,7 @@ def begin_next_chapter(story_id: uuid.UUID) -> Session:
 
 
 def chapter_before(chapter: Session) -> Session | None:
-    """Return the chapter that the story goes by just before this one, or None for the first."""
+    """Return the chosen chapter at the nearest place before this one, or None for the first."""
     before = Session.objects.filter(
         story=chapter.story_id, is_chosen=True, place__lt=chapter.place
     ).order_by("-place")
@@ -144,7 +144,7 @@ def chapter_before(chapter: Session) -> Session | None:
 
 
 def chapter_after(chapter: Session) -> Session | None:
-    """Return the chapter that the story goes by just after this one, or None after the last."""
+    """Return the chosen chapter at the nearest place after this one, or None after the last."""
     after = Session.objects.filter(
         story=chapter.story_id, is_chosen=True, place__gt=chapter.place
     ).order_by("place")
@@ -160,7 +160,7 @@ def _next_place(story: Story) -> int:
 
 @transaction.atomic
 def choose_chapter(session_id: uuid.UUID) -> Session:
-    """Choose this chapter among the chapters at its place. The choice stays when deleted chapters
+    """Choose this chapter among the chapters at its place. The choice is kept when deleted chapters
     of the place come back."""
     chapter = get_chapter_in_locked_story(session_id)
     _all_at_the_place_of(chapter).update(is_chosen=False)

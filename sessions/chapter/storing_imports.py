@@ -25,10 +25,10 @@ from sessions.models import CastMember, Session, State, Tab1Inputs
 
 Row = TypeVar("Row", bound=models.Model)
 
-# The time after which a process that has stored no further piece counts as dead. The database's
-# clock sets `Session.updated_at` with each piece.
+# A process that has stored no further piece for this time counts as dead. The database's clock sets
+# `Session.updated_at` with each piece.
 IMPORT_LEASE = timedelta(minutes=2)
-# The most rows and the most characters of a piece. Only a single row or group may be larger.
+# The limits of a piece, in rows and in characters. Only a single row or group may be larger.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
 # On SQLite, an import pauses once its pieces have taken the first number of seconds. The second
 # number is the length of the pause. It is longer than the time after which a waiting process tries
@@ -79,7 +79,7 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
 @transaction.atomic
 def _show(chapter: Session, state: State) -> None:
     """Make the stored chapter visible. If the origin of a fork was deleted meanwhile, with no other
-    chapter at its place, the story goes by the fork. Raises ImportLost."""
+    chapter at its place, the fork becomes the chosen chapter. Raises ImportLost."""
     lock_story(chapter.story_id)
     chosen = Session.objects.filter(story=chapter.story_id, place=chapter.place, is_chosen=True)
     changes = {"updated_at": timezone.now(), "is_chosen": not chosen.exists()}

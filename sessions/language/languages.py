@@ -98,7 +98,7 @@ _TAG = re.compile(
 _FROM_RIGHT = frozenset(["ar", "ckb", "dv", "fa", "he", "ks", "pnb", "ps", "sd", "ug", "ur", "yi"])
 _SCRIPTS_FROM_RIGHT = frozenset(["Adlm", "Arab", "Hebr", "Nkoo", "Rohg", "Syrc", "Thaa"])
 
-# The letters of the scripts by which a language is recognised. Where several languages have a
+# The letters of each script that can show the language of a text. Where several languages have a
 # script, `_BY_LETTERS` tells them apart.
 _LETTERS = {
     "el": "\u0370-\u03ff\u1f00-\u1fff",
@@ -127,8 +127,8 @@ _LETTERS = {
 }
 _OF_SCRIPT = {tag: re.compile(f"[{letters}]") for tag, letters in _LETTERS.items()}
 _LETTER = re.compile(r"[^\W\d_]")
-# The letters that only some of the languages of a script have. The first entry of which the text
-# has a letter decides. The entry "" says that no language is recognised.
+# The letters that only some of the languages of a script have. The first entry with a letter of the
+# text decides. The entry "" says that no language is recognised.
 _BY_LETTERS: dict[str, tuple[tuple[str, str], ...]] = {
     "ru": (
         ("[әғқңөұүһҳҷӣӯѓќѕ]", ""),
@@ -145,7 +145,7 @@ _BY_LETTERS: dict[str, tuple[tuple[str, str], ...]] = {
 _ENOUGH_LETTERS, _ENOUGH_CHARACTERS = 12, 4
 # Japanese has a kana in nearly every word, and Chinese none.
 _MOST_CHARACTERS_A_KANA = 20
-# The most texts that are looked at, and of each the most characters.
+# At most this many texts are looked at, and at most this many characters of each.
 _MOST_TEXTS, _MOST_OF_A_TEXT = 50, 20_000
 
 
@@ -213,7 +213,7 @@ def find_language(texts: Iterable[str]) -> str:
 
 
 def _by_script(text: str) -> str | None:
-    """Return the language of the script to which most letters belong. Return "" if this script does
+    """Return the language of the script that most letters belong to. Return "" if this script does
     not tell the language, and None if the letters are Latin."""
     letters = len(_LETTER.findall(text))
     counts = {tag: len(pattern.findall(text)) for tag, pattern in _OF_SCRIPT.items()}

@@ -155,8 +155,8 @@ def _is_of_word(sign: str) -> bool:
 
 
 class _Told:
-    """A text in which names are looked for, with its plain spelling. Places are pairs of the start
-    and the end of a name in the plain spelling."""
+    """A text that is searched for names, with its plain spelling. Places are pairs of the start and
+    the end of a name in the plain spelling."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,8 +1,8 @@
-"""Keeps text from imitating the marks by which a request tells who speaks.
+"""Keeps text from imitating the marks that say in a request who speaks.
 
 In the transcript the Game Master's words begin with "2) ", and the words of Tom with "Tom: ". The
 templates of chat models have marks of their own. A text that imitates a mark is changed by one
-sign, and any other text stays as it is. A second pass over a changed text changes nothing more.
+sign, and any other text is left as it is. A second pass over a changed text changes nothing more.
 """
 
 import re

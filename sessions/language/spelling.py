@@ -1,11 +1,11 @@
-"""Writes texts in the spelling by which they are compared, so that nobody has to type the marks of
-letters to find a text.
+"""Writes texts in a plain spelling for comparisons, so that nobody has to type the marks of letters
+to find a text.
 
 A mark is taken off where people leave it out when they type: accents of Latin and Greek letters,
-stress and the dots of ё, the vowel signs of Hebrew and Arabic. A mark stays where it makes another
-letter: й, the voice marks of Japanese kana, the vowel signs of India. Not tried are `Mueller` for
-`Müller`, other alphabets for the same word, hiragana for katakana, simplified for traditional
-characters, and digits of other scripts.
+stress and the dots of ё, the vowel signs of Hebrew and Arabic. A mark is kept where it makes
+another letter: й, the voice marks of Japanese kana, the vowel signs of India. Not tried are
+`Mueller` for `Müller`, other alphabets for the same word, hiragana for katakana, simplified for
+traditional characters, and digits of other scripts.
 """
 
 import re
@@ -37,12 +37,12 @@ TAKEN_OFF = (
 LETTERS = {
     **dict(zip("łøđðħŧıŋɓɖɗƒɣɨɔɛəǝȷ", "loddhtinbddfgioeeej", strict=True)),
     **{"æ": "ae", "œ": "oe", "ß": "ss", "þ": "th", "ς": "σ"},  # noqa: RUF001
-    # The forms of letters by which keyboards for Arabic, Persian and Urdu differ.
+    # The forms of letters that differ between keyboards for Arabic, Persian and Urdu.
     **dict(zip("ٱىةیکہھۃە", "ايهيكهههه", strict=True)),
     **dict.fromkeys("\u2018\u2019\u02bb\u02bc", "'"),
 }
-# Characters beyond ASCII that stay as they are. Beside ASCII, most English texts have only these,
-# or an apostrophe.
+# Characters beyond ASCII that are left as they are. Beside ASCII, most English texts have only
+# these, or an apostrophe.
 KEPT = "\u2013\u2014\u201c\u201d"
 _changed = re.compile(rf"[^\x00-\x7f{KEPT}]")
 _taken_off = re.compile(TAKEN_OFF)
@@ -91,8 +91,8 @@ class Respelt:
 
     def __init__(self, original: str, spell: Callable[[str], str] = even_spelling) -> None:
         spelt: list[str] = []
-        # For each character of the spelling, the beginning and the end of the characters from which
-        # it was made.
+        # For each character of the spelling, the beginning and the end of the characters that it
+        # was made from.
         self._starts: list[int] = []
         self._ends: list[int] = []
         for part in _PART.finditer(original):

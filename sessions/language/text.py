@@ -1,4 +1,4 @@
-"""The one rule on text, by which pages, API, files and models go.
+"""The one rule on text. It holds for pages, the API, files and models.
 
 - A line break of any kind is one line feed, and a byte order mark at the beginning is left out.
 - Control characters and halves of surrogate pairs are no text. What a person or a file sends is
@@ -44,8 +44,8 @@ def clean_text(value: str, *, limit: int, label: str) -> str:
 
 
 def clean_signs(value: str, *, limit: int, label: str) -> str:
-    """Do the same for a text of which each sign counts, such as a pattern: it may consist of signs
-    that cannot be seen."""
+    """Do the same for a text that must be kept sign by sign, such as a pattern: it may consist of
+    signs that cannot be seen."""
     if problem := why_not_text(value):
         raise InvalidInput(f"{label}: {problem}. Nothing was saved; remove it and try again.")
     text = tidied(value)
@@ -89,7 +89,7 @@ def tidied(text: str) -> str:
 
 
 def removed_by_tidying(text: str) -> list[int]:
-    """Return the places of the characters by which `tidied` makes the text shorter, in order."""
+    """Return the places of the characters that `tidied` removes from the text, in order."""
     beginning = _BEGINNING.match(text)
     front = enumerate(beginning[0] if beginning else "")
     removed = {at for at, sign in front if sign == _BYTE_ORDER_MARK}

@@ -5,7 +5,7 @@ from sessions.language.text import as_line, seen, tidied, why_not_text
 
 
 def read_signs(value: object) -> object:
-    """Return a text of which each sign counts, in the form that is stored."""
+    """Return, in the form that is stored, a text that must be kept sign by sign."""
     if not isinstance(value, str):
         return value
     if problem := why_not_text(value):

@@ -1,4 +1,4 @@
-"""Reads a text as words, counts them, and reads the terms by which a text can be found.
+"""Reads a text as words, counts them, and reads the terms that a search can find the text by.
 
 `sessions.language.sentences` says where a sentence ends, and `sessions.language.mentions` says
 where a name stands.
@@ -49,7 +49,7 @@ _COUNTED = re.compile(
 _HAN_PER_WORD, _LETTERS_PER_WORD = 1.5, 2.0
 # An end of a text in a script without blanks: within a word, or behind a mark of the script.
 _HALF_UNSPACED = re.compile(rf"[{UNSPACED}][^\w\s]{{0,4}}\Z")
-# The most characters of half a word. A longer text without blanks is not one word.
+# Half a word has at most this many characters. A longer text without blanks is not one word.
 _LONGEST_HALF = 40
 # The characters that can be a word by themselves.
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -64,7 +64,7 @@ _SCRIPTS = (
 )
 # The letters before or after an apostrophe that are no word by themselves.
 _CLIPPED = frozenset({"ll", "re", "ve", "qu", "dell", "nell", "all", "sull", "dall"})
-# The number of stop words by which a language is recognised. A single one may be a name.
+# A language is recognised if a text has this many of its stop words. A single one may be a name.
 _ENOUGH_STOP_WORDS = 2
 
 

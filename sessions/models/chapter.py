@@ -37,7 +37,7 @@ UNTITLED = "Untitled chapter"
 DEFAULT_MODE, DEFAULT_AGENT = "gamemaster", "character"
 # The kinds of event that the engine itself knows. Only the thinker and the user know of a thought.
 SAID, THOUGHT = "said", "thought"
-# The kind of change by which a person without a panel appears in play and joins the cast. The
+# The kind of change that lets a person without a panel appear in play and join the cast. The
 # payload has the public texts of the person, and the `number` that lists of witnesses use.
 PERSON = "person"
 # The lowest number of people who appear in play. Lower numbers belong to the slots and to the
@@ -91,13 +91,13 @@ class Session(models.Model):
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
     story = models.ForeignKey(Story, on_delete=models.CASCADE, related_name="chapters")
-    # The chapter's number in its story. A fork has the place of its origin, and the story goes by
-    # the chosen one of the chapters at this place.
+    # The chapter's number in its story. A fork has the place of its origin. Of the chapters at one
+    # place, only the chosen one is part of the story.
     place = models.PositiveIntegerField(default=1)
     is_chosen = models.BooleanField(default=True)
     # The time at which the user deleted the chapter, or None.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # The chapter before, from which this chapter got its people and their memory, or None.
+    # The chapter before, which handed on its people and their memory to this chapter, or None.
     # `followed_state` says how the chapter before stood when its memory was handed on (see
     # memory.before.changes_before). It is None until then.
     follows = models.ForeignKey(
@@ -312,8 +312,7 @@ class Session(models.Model):
         return {str(slot): text for slot, text in texts.items() if text}
 
     def private_text(self, slot: int | None) -> str:
-        """Return the private texts of a character, in the form in which its own requests tell
-        them."""
+        """Return the private texts of a character as its own requests tell them."""
         told = (one.as_told(self.agent_texts(one.name).get(str(slot), "")) for one in PRIVATE_TEXTS)
         return "\n\n".join(text.strip() for text in told if text)
 

@@ -14,5 +14,5 @@ class State(TextChoices):
     RESETTING = "RESETTING", "Resetting"
 
 
-# The states in which a chapter can be played. Play continues while a summary is being written.
+# A chapter can be played in these states. Play continues while a summary is being written.
 PLAYABLE = (State.ACTIVE, State.SUMMARIZING)

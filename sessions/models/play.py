@@ -54,11 +54,11 @@ class Attempt(models.Model):
 
     attempt_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attempts")
-    # The turn to which the attempt belongs. A prompt has no turn until it is committed.
+    # The turn that the attempt belongs to. A prompt has no turn until it is committed.
     turn = models.ForeignKey(
         "Turn", on_delete=models.CASCADE, null=True, blank=True, related_name="attempts"
     )
-    # The attempt from which an edit or a trial was made.
+    # The attempt that an edit or a trial was made from.
     source = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True)
     submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.PROMPT)
@@ -150,7 +150,8 @@ class Attempt(models.Model):
 
 
 class Turn(models.Model):
-    """A numbered step of the story. It names the one attempt that the story goes by."""
+    """A numbered step of the story. It names the chosen attempt, the only one whose reply is part
+    of the story."""
 
     turn_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
@@ -213,13 +214,13 @@ class Event(AppendOnly):
 
 
 class EventTerms(AppendOnly):
-    """The terms by which an event is found (see sessions.play.events). The terms depend only
+    """The terms that a search finds an event by (see sessions.play.events). The terms depend only
     on the texts of this event and of earlier events, so no file of a chapter needs them."""
 
     event = models.OneToOneField(
         Event, on_delete=models.CASCADE, primary_key=True, related_name="terms"
     )
-    # The name of the stemmer, which says in which language the words in Latin letters were read.
+    # The name of the stemmer for the words in Latin letters, which is the name of their language.
     language = models.CharField(max_length=LANGUAGE_CHAR_LIMIT)
     # The number of all terms, each as often as it occurs.
     length = models.PositiveIntegerField()

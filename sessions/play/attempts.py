@@ -38,7 +38,7 @@ KEY_REUSED = (
 class Writer(NamedTuple):
     """The writer of an attempt: the agent, and the member of the cast who acts, if any.
 
-    `needs_words` is False for a writer who can also go on from an empty prompt.
+    `needs_words` is False for a writer who can also answer an empty prompt.
     """
 
     actor: int | None
@@ -219,8 +219,8 @@ def start_keeping(attempt: Attempt) -> Attempt:
 
     The attempt gets a new run, so a process that still writes to it finds that the old run has
     ended. The changes of the run that wrote the text are copied to the new run, and so are the
-    fields of the mode's setup with which that run began. Raises WrongState if the attempt has no
-    text.
+    fields of the mode's setup as they were when that run began. Raises WrongState if the attempt
+    has no text.
     """
     if is_blank(attempt.partial_text):
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
@@ -310,7 +310,7 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     if not attempt.is_trial:
         _claim(chapter, attempt)
         set_broken_aside(chapter)
-    # The text of the earlier run stays until this run has text of its own.
+    # The attempt shows the text of the earlier run until this run has text of its own.
     attempt.status, attempt.error, attempt.server_said = Attempt.Status.RUNNING, "", ""
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)

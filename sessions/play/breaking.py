@@ -85,7 +85,8 @@ def fail_without_text(attempt: Attempt, *, error: str, kind: str) -> bool:
 
 
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
-    """Stop the attempt at the user's request. If `partial_text` is empty, the stored text stays."""
+    """Stop the attempt at the user's request. If `partial_text` is empty, the stored text is
+    kept."""
     return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)
 
 

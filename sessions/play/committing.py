@@ -1,4 +1,4 @@
-"""Commits attempts, and chooses for each turn the one attempt that the story goes by."""
+"""Commits attempts, and chooses for each turn the one attempt that is part of the story."""
 
 import logging
 import uuid
@@ -228,10 +228,10 @@ def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case
     """Return an SQL expression for the panel that Tab 2 shows after this attempt.
 
     This is the panel of the next character after the actor. But if the user has chosen a panel, the
-    user's panel stays. The user has chosen one if the stored panel is not the panel that the engine
-    itself has stored. For a prompt (`turn` is None), the engine has stored the actor's panel. For
-    another attempt at a turn, it has stored the panel of the next character after the actor of the
-    turn's chosen attempt.
+    user's panel is kept. The user has chosen one if the stored panel is not the panel that the
+    engine itself has stored. For a prompt (`turn` is None), the engine has stored the actor's
+    panel. For another attempt at a turn, it has stored the panel of the next character after the
+    actor of the turn's chosen attempt.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:

@@ -1,5 +1,5 @@
 """Writes the events of a committed attempt: the user's words, and then everything that was said or
-shown. Each event is stored with the terms by which it can be found.
+shown. Each event is stored with the terms that a search can find it by.
 
 The terms of an event are a row of their own, so that queries for events need not read them. The row
 is stored with its event in one transaction, never changes, and is deleted with the event.
@@ -20,7 +20,7 @@ from sessions.limits import FOUND_CHAR_LIMIT
 from sessions.models import SAID, THOUGHT, Attempt, Event, EventTerms, Session
 from sessions.play.played_world import everybody_at
 
-# The key under which `shown` keeps the text as a model wrote it, if the event has another text.
+# If the event has another text than the model wrote, `shown` keeps the model's text under this key.
 ORIGINAL = "original"
 
 

@@ -32,8 +32,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 @dataclass(frozen=True)
 class Entry:
-    """An event in the form in which it is shown. `character` is None if the event belongs to the GM
-    or the system."""
+    """An event as it is shown. `character` is None if the event belongs to the GM or the system."""
 
     prompt_index: int
     role: str
@@ -46,8 +45,8 @@ class Entry:
     perceived_by: str = ""
     # True for a thought. It is shown only on request, and it is no part of the transcript.
     is_thought: bool = False
-    # True for an entry that has only the number of a turn at which the user wrote nothing, if the
-    # turn has other entries. Only models read this entry.
+    # True for an entry that has only the number of a turn, because the user wrote nothing at this
+    # turn, if the turn has other entries. Only models read this entry.
     is_silent: bool = False
     attempt_id: uuid.UUID | None = None
     # For a reply, its place among all replies to the prompt, if these are shown, and the way in
@@ -185,7 +184,7 @@ def _with_attempts(
     transcript: Transcript, chapter: Session, with_all_replies: bool, with_thoughts: bool
 ) -> Transcript:
     """Say how each reply was made. With `with_all_replies`, add the entries of attempts that are
-    not chosen, in the order in which the attempts were committed."""
+    not chosen, in the order of their commits."""
     if not transcript.entries:
         return transcript
     entries = list(transcript.entries)

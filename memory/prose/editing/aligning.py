@@ -13,10 +13,11 @@ from sessions.language.words import words_of
 # A changed paragraph counts as the new form of another paragraph if the two share at least this
 # fraction of their words.
 _ALIKE = 0.3
-# The most pairs of changed paragraphs in a row that are compared with each other. If there are
+# Changed paragraphs in a row are compared with each other in at most this many pairs. If there are
 # more, the paragraphs are paired by their order.
 _MOST_COMPARED = 2_500
-# The first code point by which a token is represented, and the code points that no text may have.
+# Each token is represented by a code point. This is the first one, with the code points that no
+# text may have.
 _FIRST, _SURROGATES = 0x100, range(0xD800, 0xE000)
 _DELETE, _INSERT = -1, 1
 
@@ -97,7 +98,7 @@ def align(old: Sequence[str], new: Sequence[str], *, seconds: float = 1.0) -> li
 
 
 def _pair(old: Sequence[str], new: Sequence[str], olds: range, news: range) -> list[Pair]:
-    """Pair the paragraphs of a stretch in which no paragraph stayed as it was."""
+    """Pair the paragraphs of a stretch whose paragraphs were all changed."""
     partners = _partners(old, new, olds, news)
     pairs: list[Pair] = []
     at, new_at = olds.start, news.start

@@ -12,8 +12,8 @@ from memory.prose.editing.lengths import check_length
 from memory.prose.receipts.paragraphs import split_paragraphs
 from sessions.language.words import UNSPACED
 
-# The most seconds in which words are compared. The words that could not be compared by then count
-# as replaced.
+# Words are compared for at most this many seconds. The words that could not be compared by then
+# count as replaced.
 _SECONDS = 1.0
 # A word, space, or a single other character. A character of a script without blanks between words
 # is a word.

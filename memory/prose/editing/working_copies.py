@@ -65,7 +65,7 @@ def text_to_edit(draft: NarrativeDraft) -> str:
 
 @transaction.atomic
 def save_working_copy(session_id: uuid.UUID, draft_id: uuid.UUID, text: str) -> WorkingCopy:
-    """Save the text as the working copy of the draft. If two windows save, the later text stays.
+    """Save the text as the working copy of the draft. If two windows save, the later text is kept.
 
     Raises UnknownChapter, InvalidInput and TooLong.
     """
@@ -174,7 +174,7 @@ def _edit(chapter: Session, draft: NarrativeDraft, text: str) -> NarrativeDraft:
 
 
 def divide(telling: Telling, olds: Sequence[Paragraph], text: str) -> Telling:
-    """Divide an edited text into the scenes of the telling from which it was made. If no paragraph
+    """Divide an edited text into the scenes of the telling that it was made from. If no paragraph
     of a scene is left, the scene is joined with the scene before, or with the next one if it was
     the first.
 
@@ -206,7 +206,7 @@ def divide(telling: Telling, olds: Sequence[Paragraph], text: str) -> Telling:
 def _first_of(
     scene: ToldScene, olds: Sequence[Paragraph], news: Sequence[Paragraph], pairs: Sequence[Pair]
 ) -> int:
-    """Return the place of the paragraph in the newer text with which the scene begins."""
+    """Return the place, in the newer text, of the first paragraph of the scene."""
     first = next((at for at, one in enumerate(olds) if one.start >= scene.start), len(olds))
     at = next((at for at, pair in enumerate(pairs) if pair.old == first), len(pairs))
     following = (pair.new for pair in pairs[at:] if pair.new is not None)

@@ -45,8 +45,8 @@ _ELSEWHERE = 10.0
 # A paragraph tells a further turn if the words that it shares with this turn alone add this
 # likeness, and are at least this many. The turn must not be further away than `_REACH` turns.
 _FURTHER_TURN, _FURTHER_STEMS, _REACH = 7.0, 3, 3
-# For each degree of confidence, the least likeness of a turn, and its least lead over the turns
-# that are not its neighbours.
+# For each degree of confidence, how much likeness a turn needs, and by how much it must lead the
+# turns that are not its neighbours.
 _CERTAIN, _CERTAIN_LEAD, _LIKELY, _LIKELY_LEAD = 12.0, 4.0, 6.0, 1.5
 # A paragraph with at most this many words that say something may be too short to be judged alone.
 _TOO_FEW = 2
@@ -99,8 +99,8 @@ class _Text:
 
     @cached_property
     def runs(self) -> set[tuple[str, ...]]:
-        """All sequences of four words, and the sequences of three words in which at least one says
-        something."""
+        """All sequences of four words, and those sequences of three words that have at least one
+        word that says something."""
         return {run for run in self.sequences() if len(run) > 3 or any(map(stem_of, run))}
 
     def sequences(self) -> Iterator[tuple[str, ...]]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Self
 
-# The least likeness of a paragraph on the path. The second number is subtracted from it if the
-# paragraph before tells the same turn or the turn before.
+# A paragraph on the path needs at least the first number as its likeness. The second number is
+# subtracted from it if the paragraph before tells the same turn or the turn before.
 _LEAST, _BESIDE = 4.0, 1.5
-# The cost of each turn that is left out, the most that a leap ahead costs, and the cost of a step
+# The cost of each turn that is left out, the highest cost of a leap ahead, and the cost of a step
 # back.
 _LEFT_OUT, _MOST_LEAP, _BACK = 0.25, 2.0, 4.0
-# From this distance on, a leap costs the most.
+# A leap of at least this distance has the highest cost.
 _FAR = 9
 # The turns that are looked at for each paragraph.
 _CANDIDATES = 8

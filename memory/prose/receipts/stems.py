@@ -1,4 +1,4 @@
-"""Reads a text as the stems by which paragraphs and turns are compared."""
+"""Reads a text as stems. Paragraphs and turns are compared by their stems."""
 
 from functools import lru_cache
 

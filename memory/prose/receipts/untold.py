@@ -8,18 +8,17 @@ from memory.prose.receipts.stems import stems_of
 from sessions.language.sentences import split_sentences
 from sessions.language.words import words_of
 
-# A sentence or an event is told if at least this part of its stems stands in the paragraphs. Half
-# of the stems would be too many, because a narrator uses other words.
+# A sentence or an event is told if at least this fraction of its stems stands in the paragraphs.
+# Half of the stems would be too many, because a narrator uses other words.
 _ENOUGH = 0.34
 # A sentence with fewer stems cannot be judged.
 _LEAST_STEMS = 3
-# The most neighbouring paragraphs that together may tell an event.
+# At most this many neighbouring paragraphs together may tell an event.
 _TOGETHER = 3
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether the text has no word by which a paragraph that tells it could be
-    recognised."""
+    """Return whether the text has no word that could show that a paragraph tells it."""
     return not _stems(text)
 
 
