@@ -41,7 +41,7 @@ async def ask_for_call(
     job_id: uuid.UUID | None = None,
     step: int = 1,
 ) -> ArgumentsT:
-    """Return the arguments with which the model called the tool, after at most one repair.
+    """Return the arguments of the model's call of the tool, after at most one repair.
 
     A model whose server takes tools has to call this tool. Any other model answers with the
     arguments as a JSON object, and its request ends with a layer that says so. Each call is

@@ -1,5 +1,5 @@
-"""Asks the servers in use for the windows of their models. A server is asked only about the models
-for which its report has priority over settings and files."""
+"""Asks the servers in use for the windows of their models. A server is asked about a model only if
+its report has priority over settings and files."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ _AFTER_HERE, _AFTER_ELSEWHERE = timedelta(minutes=10), timedelta(days=1)
 _AFTER_CEILING = timedelta(minutes=1)
 
 
-# The most chapters whose own models are asked about: those that were played last.
+# Servers are asked about the own models of at most this many chapters: those that were played last.
 _MOST_CHAPTERS = 20
 
 

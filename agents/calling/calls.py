@@ -38,10 +38,10 @@ OnRestart = Callable[[], None]
 IsEnough = Callable[[str], bool]
 
 
-# The fraction by which a reply has to grow before `is_enough` is called again. If it were called
-# for each piece, the time would grow with the square of the reply's length.
+# A reply has to grow by this fraction before `is_enough` is called again. If it were called for
+# each piece, the time would grow with the square of the reply's length.
 _GROWTH = 0.01
-# The forms of an answer, each of which a server may refuse: tools, a schema, an object, and words.
+# The forms of an answer. A server may refuse each of them: tools, a schema, an object, and words.
 _MOST_FORMS = 4
 
 

@@ -70,7 +70,7 @@ def provider_at(server: Server) -> Provider:
 class AgentModel:
     """An agent and its model, resolved once for a call and handed on.
 
-    `agent` is in the form in which the model is asked. The window in `facts` may be another one;
+    `agent` is in the form that is used to ask the model. The window in `facts` may be another one;
     `as_known` and `when_ready` return the same object with the window that is known now.
     """
 
@@ -177,8 +177,8 @@ def provider_hosts(agents: Sequence[Agent] | None = None) -> list[str]:
 
 
 def models_worth_asking_about(agents: Iterable[Agent]) -> dict[Server, list[str]]:
-    """Return the models of these agents for which the report of their server has priority, by
-    server."""
+    """Return, by server, the models of these agents. A model is left out if settings or files have
+    priority over its server's report."""
     worth: dict[Server, list[str]] = defaultdict(list)
     for choice in dict.fromkeys(choice_of(agent) for agent in agents):
         is_new = choice.model not in worth.get(choice.server, ())
@@ -317,7 +317,7 @@ def _ready_server() -> EmbeddedServer:
     return server
 
 
-# A process has only one provider for each address, so that connections stay open between calls.
+# A process has only one provider for each address, so that connections are kept open between calls.
 @lru_cache(maxsize=16)
 def _openai_provider(base_url: str, api_key: str, name: str, title: str) -> Provider:
     return OpenAICompatibleProvider(base_url=base_url, api_key=api_key, name=name, title=title)

@@ -50,7 +50,7 @@ def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
 
 
 def form_of(agent: Agent) -> Form:
-    """Return the form in which the agent's model should answer now."""
+    """Return the form of answer that the agent's model should give now."""
     return form_for(model_of(agent).facts)
 
 

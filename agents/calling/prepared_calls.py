@@ -37,8 +37,8 @@ _OVERSHOOT, _OVERSHOOT_TOKENS = 1.25, 64
 
 @dataclass(frozen=True)
 class PossibleTokens:
-    """The most tokens that a call can have read and written, and the fewest that it can have read.
-    Numbers beyond these bounds cannot be true."""
+    """The limits of the tokens that a call used: how many it can have read and written at most, and
+    how many it must have read at least. Numbers beyond these bounds cannot be true."""
 
     read: int
     written: int
@@ -57,7 +57,7 @@ class PreparedCall:
     request: ModelRequest
     prompt: AssembledPrompt
     possible: PossibleTokens
-    # The attempt or the job for which the call is made. The record of the call names it.
+    # The attempt or the job that the call is made for. The record of the call names it.
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
     step: int = 1
@@ -95,11 +95,11 @@ def prepare_call(
     """Compose a call, and fit its layers into the window of the model.
 
     `output_tokens` lowers the output limit of this call below the agent's own limit. `stop` has the
-    words at which a small model is stopped, and `grammar` is that of an agent in its small form.
-    `tools` are the tools for a model whose server accepts
-    tools, and `tool_choice` says whether its answer must be a tool call. Raises PromptTooLong,
-    ModelNotReady, ConsentMissing, or another ChapterError that `compose` raises. The caller must
-    call `let_through` before it sends the call.
+    words that stop a small model when it writes them, and `grammar` is that of an agent in its
+    small form. `tools` are the tools for a model whose server accepts tools, and `tool_choice` says
+    whether its answer must be a tool call. Raises PromptTooLong, ModelNotReady, ConsentMissing, or
+    another ChapterError that `compose` raises. The caller must call `let_through` before it sends
+    the call.
     """
     # The consent is checked for the host of the very provider that will be called.
     server = model.choice.server

@@ -16,7 +16,7 @@ class LLMArtifact(AppendOnly):
 
     artifact_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="llm_artifacts")
-    # The attempt or the job for which the call was made. A warm-up has no attempt and no job.
+    # The attempt or the job that the call was made for. A warm-up has no attempt and no job.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
     )
@@ -125,7 +125,7 @@ class AdmittedCall(models.Model):
     """A call that was allowed. The caps on calls in a minute count these rows. The caps on spending
     count the tokens that the rows have reserved.
 
-    A row stays for some minutes after its chapter was deleted, so that a deletion does not reset
+    A row is kept for some minutes after its chapter was deleted, so that a deletion does not reset
     the count.
     """
 
@@ -133,7 +133,7 @@ class AdmittedCall(models.Model):
     admitted_at = models.DateTimeField(default=timezone.now)
     provider = models.CharField(max_length=40, blank=True, default="")
     model = models.CharField(max_length=200, blank=True, default="")
-    # The most tokens that the call is expected to use.
+    # The call is expected to use at most this many tokens.
     reserved_read = models.PositiveIntegerField(default=0)
     reserved_written = models.PositiveIntegerField(default=0)
     # The time until which the tokens are reserved. None once the call is recorded.

@@ -16,7 +16,7 @@ class Job(models.Model):
 
     The row of a job decides what is done, and the broker only gives notice of the job. Repeated
     requests have the same `key`, so they make only one job. A worker claims the job by a
-    conditional UPDATE, by which it gets a lease and a token. The worker may write for the job only
+    conditional UPDATE, which gives it a lease and a token. The worker may write for the job only
     while the row has this token.
     """
 
@@ -143,10 +143,10 @@ class ProcessHeartbeat(models.Model):
     beat_at = models.DateTimeField(default=timezone.now)
     # The counts of the process's present run, by family; see storyengine.operations.exposition.
     counts = models.JSONField(default=dict)
-    # A few digits by which processes notice that they have different keys (see
+    # A few digits that let processes notice that they have different keys (see
     # storyengine.operations.checks.process_checks). They never show a key.
     key_fingerprint = models.CharField(max_length=16, blank=True, default="")
-    # The most connections to the database that the process may open.
+    # The process may open at most this many connections to the database.
     most_connections = models.PositiveIntegerField(default=0)
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ class ProviderConsent(models.Model):
 class ModelServer(models.Model):
     """A server of models that the user has added.
 
-    The row never has a key. A name stays with its address for ever, even when the server is
+    The row never has a key. A name belongs to its address for ever, even when the server is
     removed, because a variable of the environment may hold the key for this name.
     """
 
@@ -109,8 +109,8 @@ class EmbeddedServer(models.Model):
 
 
 class TokenCalibration(models.Model):
-    """Sums from which the engine estimates how many tokens a model counts for an agent's requests.
-    The sums come from the tokens that servers reported."""
+    """Sums that let the engine estimate how many tokens a model counts for an agent's requests. The
+    sums come from the tokens that servers reported."""
 
     model = models.CharField(max_length=200)
     # Each agent has its own row, because the requests of agents differ in tokens per character. For

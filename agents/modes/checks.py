@@ -1,6 +1,5 @@
-"""Checks, when the program starts, the parts of the declarations in which one mode could break
-another mode. A fault that harms only its own mode shows itself when the mode is imported or first
-played."""
+"""Checks, when the program starts, those parts of the declarations that could break another mode. A
+fault that harms only its own mode shows itself when the mode is imported or first played."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -78,7 +78,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A kind of file of a mode's own, from which a chapter can begin.
+    """A kind of file of a mode's own. A chapter can begin from such a file.
 
     `title` is the name of such a file on the home page. `begin` returns the new chapter, or None if
     the content is no such file. It raises InvalidInput for a file that does not fit.
@@ -96,8 +96,8 @@ class Play:
     `answers` returns who answers a prompt. Its second argument is the member of the cast to whom
     the prompt is addressed, or None. It raises InvalidInput if nobody answers such a prompt.
     `own_pieces` returns, by the names of their layers, the pieces that belong only to the request
-    of one attempt. `cues` returns the texts at which a small model is stopped, because after such a
-    text it would write the words of somebody else.
+    of one attempt. `cues` returns texts. A small model is stopped when it writes one of them,
+    because after it the model would write the words of somebody else.
 
     `readable` returns all data that the tools of the attempt's agent may read. It is called before
     the tool calls of each step, outside async code, so it may use the ORM. `outcome` returns the
@@ -148,7 +148,7 @@ class Memory:
 
     block_kinds: Mapping[str, BlockKind] = field(default_factory=dict)
     stretches: StretchRule = field(default_factory=StretchRule)
-    # The keys for which the mode asks agent 8 in addition, and the change that they bring.
+    # The additional keys that the mode asks agent 8 for, and the change that they bring.
     addition: MemoryAddition | None = None
 
     @property
@@ -159,8 +159,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Setup:
-    """The part of a mode about Tab 1: the fields with which a chapter is set up, and how play
-    begins with them."""
+    """The part of a mode about Tab 1: the fields for setting up a chapter, and how play begins with
+    them."""
 
     # The model of the fields that the mode adds to Tab 1. Each field has a default.
     fields: type[BaseModel] | None = None
@@ -180,11 +180,11 @@ class Setup:
     # and then people without a panel. It is called whenever the fields are saved, and at the lock.
     # In such a mode, the mode's cells take the place of the engine's cells on Tab 1.
     cast_of: Callable[[Session], Sequence[TextsOfMember]] | None = None
-    # A function that returns the lock, in the form in which agent 0 returns it, so that no model is
-    # called. It raises InvalidInput if there is nothing to play.
+    # A function that returns the lock in the same form as agent 0, so that no model is called. It
+    # raises InvalidInput if there is nothing to play.
     lock_of: Callable[[Session], dict[str, Any]] | None = None
-    # A function that returns the text with which play opens after such a lock, or "". It is stored
-    # as the first turn, without words of the user.
+    # A function that returns the opening text of play after such a lock, or "". It is stored as the
+    # first turn, without words of the user.
     opening_of: Callable[[Session], str] = lambda chapter: ""
     file: OwnFile | None = None
     # A function that returns the finished beginnings which the API offers beside the starters.
@@ -253,8 +253,8 @@ class Mode:
 
     @property
     def sent(self) -> list[tuple[str, list[str]]]:
-        """The occasions on which a model is asked, each with the layers of its requests that may
-        have texts of the user, in the words of pages."""
+        """The occasions when a model is asked, in the words of pages. Each has the layers of its
+        requests that may have texts of the user."""
         asked = {Stage.MEMORY: CONTEXT_SUMMARY, Stage.NARRATION: NARRATOR}
         first = () if self.has_own_lock or Stage.LOCK not in self.stages else (WORLD_SUMMARY,)
         others = (agent for stage, agent in asked.items() if stage in self.stages)
@@ -267,6 +267,6 @@ class Mode:
 
     @property
     def kinds_of_results(self) -> frozenset[str]:
-        """The kinds of job from which late results come."""
+        """The kinds of job that bring late results."""
         of_memory = {Job.Kind.MEMORY_RESULT.value} if self.memory.addition else set()
         return frozenset(self.play.job_kinds) | of_memory

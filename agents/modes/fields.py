@@ -173,7 +173,7 @@ def _changes_open_fields(mode: Mode, before: dict[str, Any], after: dict[str, An
 
 
 def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a prompt has besides its words, in the form in which they are stored.
+    """Return the fields that a prompt has besides its words, as they are stored.
 
     Raises InvalidInput if the fields do not fit the mode's model.
     """

@@ -37,7 +37,7 @@ from sessions.play.events import NewEvent, reply
 from sessions.play.played_world import NewChange
 from sessions.reply_lengths import ReplyLength
 
-# The numbers by which the limit on a character's text is multiplied.
+# The limit on a character's text is multiplied by one of these numbers.
 _LENGTH_FACTORS: Mapping[str, float] = {ReplyLength.SHORT: 0.6, ReplyLength.LONG: 2.0}
 
 

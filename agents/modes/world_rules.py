@@ -20,7 +20,7 @@ ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
 
 @dataclass(frozen=True)
 class Act(Generic[StateT, ArgumentsT]):
-    """An action by which the user changes the world without a model.
+    """An action of the user that changes the world without a model.
 
     `run` is called with the arguments and with the present world. It raises InvalidInput if the
     world does not allow the act.
@@ -37,8 +37,8 @@ class HandedOn:
     """The data that a mode hands on to the next chapter, beside memory.
 
     `setup` are the fields that the mode adds to the next chapter's Tab 1, or None to copy the
-    fields of the chapter before. `world` is a JSON object from which the next chapter's world can
-    begin (`Tab1Inputs.handed_on`).
+    fields of the chapter before. `world` is a JSON object. The next chapter's world can begin from
+    it (`Tab1Inputs.handed_on`).
     """
 
     setup: dict[str, Any] | None = None
@@ -75,8 +75,8 @@ class WorldRules(Generic[StateT]):
         return self._fold(chapter, changes_that_count(chapter))
 
     def after_turn(self, chapter: Session, number: int) -> StateT:
-        """Return the world after this turn, with the acts that followed it. 0 means the world in
-        which the chapter begins. Raises UnknownTurn."""
+        """Return the world after this turn, with the acts that followed it. 0 means the world at
+        the beginning of the chapter. Raises UnknownTurn."""
         if number:
             find_turn(chapter, number)
         return self._fold(chapter, changes_that_count(chapter, before=number + 1))

@@ -49,30 +49,31 @@ class Agent:
     # The seconds before each further try of a call that failed before any text arrived, because the
     # server was busy or had trouble (429, 5xx). If this is empty, the provider decides.
     retry_waits: tuple[float, ...] = ()
-    # The most tokens that the agent is sent, however large the window is. None for no such limit.
+    # A request of the agent has at most this many tokens, however large the window is. None for no
+    # such limit.
     most_read: int | None = None
-    # The number by which the agent's limit on text is multiplied, because the user has chosen short
-    # or long replies.
+    # The agent's limit on text is multiplied by this number, because the user has chosen short or
+    # long replies.
     length_factor: float = 1.0
     # True if the agent speaks as one person in the story, so that the rules of
     # agents.prompting.cleaning.reply_rules apply. The embedded model is asked again for a reply
     # that breaks one of them.
     has_reply_rules: bool = False
-    # The form in which the embedded model is asked; None for the usual request. The next field is
+    # The form of a request to the embedded model; None for the usual request. The next field is
     # True once the agent has this form (see `in_small_form`).
     small: SmallForm | None = None
     has_small_form: bool = False
-    # The settings of the chapter for which the agent works (see `in_chapter`).
+    # The settings of the chapter that the agent works for (see `in_chapter`).
     own: OwnSettings = NOTHING_SET
 
     @property
     def text_tokens(self) -> int:
-        """The most tokens of text that the agent may write."""
+        """The limit of the tokens of text that the agent may write."""
         return self.own.output_tokens or round(self.output_tokens * self.length_factor)
 
     def in_small_form(self) -> "Agent":
-        """Return the agent in the form in which the embedded model is asked. In this form the agent
-        has no tools."""
+        """Return the agent in its form for the embedded model. In this form the agent has no
+        tools."""
         if self.small is None:
             return self
         return replace(

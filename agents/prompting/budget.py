@@ -31,8 +31,8 @@ _MOST_WEIGHT_PER_TOKEN = 12.0
 _LEAST_WINDOW, _NEAR_WINDOW, _CUT = 2_048, 0.01, 0.95
 # A report within this fraction of the known weight per token is not stored.
 _SAME = 0.01
-# The weight per token for each model and agent, with the time in seconds at which this process
-# computed or read it.
+# The weight per token for each model and agent, with the time in seconds when this process computed
+# or read it.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
 # The weights per token of the latest doubtful reports.
 _doubted: dict[tuple[str, str], list[float]] = {}
@@ -129,7 +129,7 @@ def _hold(model: str, agent: str, weight_per_token: float) -> None:
 
 
 def output_limit(agent: Agent, facts: ModelFacts) -> int:
-    """Return the most tokens that the agent may write, hidden reasoning included.
+    """Return the limit of the tokens that the agent may write, hidden reasoning included.
 
     The result is at most half of the window. A limit that the chapter has set replaces the limits
     of the agent and of its kind.
@@ -146,14 +146,14 @@ def output_limit(agent: Agent, facts: ModelFacts) -> int:
 
 
 def input_budget(facts: ModelFacts, reserved_output: int) -> int:
-    """Return the most tokens that a request may have: the model's window without the tokens
-    reserved for the answer and without a margin."""
+    """Return the limit of tokens of a request: the model's window without the tokens reserved for
+    the answer and without a margin."""
     margin = 64 + facts.context_window // 25
     return facts.context_window - reserved_output - margin
 
 
 def request_budget(agent: Agent, facts: ModelFacts) -> int:
-    """Return the most tokens that a request of this agent may have: the room that the window
-    leaves, but at most `Agent.most_read`."""
+    """Return the limit of tokens of a request of this agent: the room that the window leaves, but
+    at most `Agent.most_read`."""
     budget = input_budget(facts, output_limit(agent, facts))
     return min(budget, agent.most_read or budget)

@@ -32,24 +32,24 @@ Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
 # The views that accept a chapter as a file.
 IMPORTS = ("pages:import", "api:import_session")
-# The most bytes of a body with an imported file. The body also has the form around the file, so it
-# may be a little larger than a file.
+# The limit in bytes of a body with an imported file. The body also has the form around the file, so
+# it may be a little larger than a file.
 LARGEST_FILE = 21_000_000
-# The most bytes of a body for an address that needs no login. They are enough for the login form
+# The limit in bytes of a body for an address that needs no login. It is enough for the login form
 # with the longest password.
 LARGEST_OF_STRANGERS = 20_000
-# The most bytes of any other form. The texts in such a form are percent-encoded. The largest form
-# of this kind is that of a trial, with a layer of 60,000 code points. All of Tab 1 has nine texts
-# of 5,000 code points.
+# The limit in bytes of any other form. The texts in such a form are percent-encoded. The largest
+# form of this kind is that of a trial, with a layer of 60,000 code points. All of Tab 1 has nine
+# texts of 5,000 code points.
 LARGEST_FORM = 1_100_000
 # The view that takes the form of an edited reply. This form is the largest that Django reads. It is
 # sent without percent-encoding, because a reply may be long.
 EDIT = "pages:save-edit"
 LARGEST_EDIT = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-# The most bytes of a refused body that are read and thrown away. They are read because many clients
-# read an answer only after they have sent the whole body.
+# At most this many bytes of a refused body are read and thrown away. They are read because many
+# clients read an answer only after they have sent the whole body.
 _THROWN_AWAY = 200_000_000
-# The longest wait for the next part of a body. The whole body may take FIRST_SECONDS, and one
+# The next part of a body must come within this time. The whole body may take FIRST_SECONDS, and one
 # second more for each SLOWEST_BYTES_PER_SECOND bytes that have arrived.
 SILENT_SECONDS = 30.0
 FIRST_SECONDS = 60.0
@@ -76,7 +76,7 @@ class BodyLimit:
             await self.application(scope, body.receive, send)
 
     def largest(self, path: str) -> int:
-        """Return the most bytes that a body for this address may have."""
+        """Return the limit in bytes of a body for this address."""
         if settings.PASSWORD and path in open_paths():
             return LARGEST_OF_STRANGERS
         try:

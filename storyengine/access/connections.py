@@ -20,10 +20,10 @@ from sessions.log_lines import warn
 
 logger = logging.getLogger(__name__)
 
-# The longest time for the head of a request. The time begins with the connection, or with the first
-# byte after an answer.
+# The head of a request must come within this time. The time begins with the connection, or with the
+# first byte after an answer.
 HEAD_SECONDS = 15.0
-# The most bytes of a request's head. Real heads are much smaller, even with cookies and a long
+# The limit in bytes of a request's head. Real heads are much smaller, even with cookies and a long
 # address. The limit also applies to the bytes between and after the parts of a body.
 LARGEST_HEAD = 32_000
 MOST_HEADERS = 100
@@ -34,7 +34,7 @@ UNREAD_SECONDS = 60.0
 # process would believe that the client reads nothing.
 _TAKEN_AHEAD = 128_000
 
-# The most connections of one process. The process could not serve more of them at a time.
+# One process has at most this many connections. The process could not serve more of them at a time.
 _MOST_CONNECTIONS = 1_000
 _WANTED_FILES = 4_096
 _SECONDS_BETWEEN_LINES = 60.0
@@ -63,10 +63,12 @@ class Connections:
     """
 
     most: int
-    # The connections that have not sent a whole request, in the order in which they began to wait.
+    # The connections that have not sent a whole request. The one that has waited longest comes
+    # first.
     _waiting: "dict[BoundedProtocol, None]" = field(default_factory=dict)
     _busy: "set[BoundedProtocol]" = field(default_factory=set)
-    # The connections that do not read their answers, in the order in which they stopped reading.
+    # The connections that do not read their answers. The one that stopped reading first comes
+    # first.
     _unread: "dict[BoundedProtocol, None]" = field(default_factory=dict)
     _closed: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("too_many", "too_slow", "unread"), 0)
@@ -244,7 +246,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _look_for_reader(self) -> None:
         self._reading_deadline = None
         unsent = self.transport.get_write_buffer_size()
-        # A connection stays open if its client has read everything. It also stays open if the
+        # A connection is kept open if its client has read everything. It is also kept open if the
         # answer is still being written and the client keeps up with it.
         is_over = not unsent or not (self.flow.write_paused or self._is_idle())
         if is_over:

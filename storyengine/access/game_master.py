@@ -33,7 +33,7 @@ async def agame_master() -> User:
 def store_password() -> None:
     """Set the password of the account to STORYENGINE_PASSWORD.
 
-    A login is valid only as long as the stored hash of the password stays the same. So a new
+    A login is valid only as long as the stored hash of the password is not changed. So a new
     password ends every login.
     """
     account = game_master()

@@ -1,4 +1,4 @@
-"""Chooses and opens the addresses on which the web server listens."""
+"""Chooses and opens the addresses that the web server listens on."""
 
 import errno
 import socket

@@ -21,8 +21,8 @@ from storyengine.access.visitors import WaitingTries
 
 logger = logging.getLogger(__name__)
 
-# The most bytes of a login form, which has a password, an address and a CSRF token. A larger form
-# is refused, because parts of a failed try are stored.
+# The limit in bytes of a login form, which has a password, an address and a CSRF token. A larger
+# form is refused, because parts of a failed try are stored.
 _LARGEST_FORM = 10_000
 # With this lock, a process tries only one wrong password at a time. Otherwise many passwords that
 # come at once would all be tried before the first of them is counted. If there are several
@@ -106,8 +106,8 @@ def log_out(request: HttpRequest) -> HttpResponse:
 
 
 def _next_url(request: HttpRequest) -> str:
-    """Return the address to which the browser goes after the login: the address that the form
-    names, or the first page if that address is on another host."""
+    """Return the address that the browser opens after the login: the address that the form names,
+    or the first page if that address is on another host."""
     wanted = request.POST.get("next") or request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -15,7 +15,7 @@ _IPV6_PREFIX = 64
 
 
 def counted_address(request: HttpRequest) -> str | None:
-    """Return the address under which the visitor is counted, or None if it is not known.
+    """Return the address that stands for the visitor in counts, or None if it is not known.
 
     All visitors of an IPv6 network are counted under the network's first address.
     """

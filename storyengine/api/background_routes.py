@@ -136,7 +136,7 @@ async def rebuild_scene(
     idempotency_key: RebuildKey = "",
 ) -> Status[SessionDocument]:
     """Have agent 9 write one scene of a draft again. The draft with the new scene is another draft,
-    and the old one stays.
+    and the old one is kept.
 
     The answer is 409 if the chapter has not ended, if it was played on since the draft was written,
     or if the draft's scenes are not recorded (`has_scenes` of its receipts).
@@ -150,14 +150,14 @@ async def rebuild_scene(
 
 @router.post("/session/{uuid:session_id}/cancel", response={200: SessionDocument, **CALL})
 def cancel(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Stop writing the narrative. Earlier drafts stay."""
+    """Stop writing the narrative. Earlier drafts are kept."""
     cancel_build(session_id)
     return read_session(session_id)
 
 
 @router.post("/session/{uuid:session_id}/reopen", response={200: SessionDocument, **CALL})
 def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Put an ended chapter back in play. Its drafts stay."""
+    """Put an ended chapter back in play. Its drafts are kept."""
     reopen(session_id)
     return read_session(session_id)
 

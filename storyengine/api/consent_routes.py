@@ -1,4 +1,4 @@
-"""The hosts to which texts of stories may be sent."""
+"""The hosts that may receive texts of stories."""
 
 from django.http import HttpRequest
 from ninja import Router
@@ -18,7 +18,7 @@ HOST_CHAR_LIMIT = 253
 
 @router.get("/consent", response={200: ConsentDocument, **refusals()})
 def get_consent(request: HttpRequest) -> ConsentDocument:
-    """Return the host to which the program would send texts, and all hosts that are allowed."""
+    """Return the host that would receive texts from the program, and all hosts that are allowed."""
     return read_consent()
 
 

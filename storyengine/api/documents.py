@@ -46,7 +46,7 @@ class Tab1Texts(Document):
 
 
 class Tab1Document(Tab1Texts):
-    """The texts of Tab 1, in the form in which a client can send them back."""
+    """The texts of Tab 1, in a form that a client can send back."""
 
     selected_agent_slots: list[int]
     agent_names: dict[str, str] = Field(

@@ -105,7 +105,7 @@ def fork_session(
     The fork has the turns up to the named turn with all their committed attempts, and the memory
     and rulings up to this turn. It has no draft, no reply that is being written, and no broken
     reply. The tokens and dollars that this chapter has spent count towards the caps of the fork.
-    The fork stays when this chapter is deleted.
+    The fork is kept when this chapter is deleted.
     """
     fork = fork_chapter(session_id, body.number, submission_key=idempotency_key)
     return answer_created(fork, response)

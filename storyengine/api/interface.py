@@ -26,7 +26,7 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
-# The most bytes of a body that is not a file.
+# The limit in bytes of a body that is not a file.
 LARGEST_BODY = 1_000_000
 # The name of the view that reads its body itself, because a file may be longer than other bodies.
 _TAKES_FILE = "import_session"

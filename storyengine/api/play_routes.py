@@ -92,7 +92,7 @@ async def reroll(
     """Write another reply to the latest prompt, with the same or other words, by the same or
     another character.
 
-    The new attempt is chosen when it is complete. The earlier attempt stays and can be chosen
+    The new attempt is chosen when it is complete. The earlier attempt is kept and can be chosen
     again.
     """
     body = body or RerollBody.model_construct()

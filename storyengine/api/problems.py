@@ -32,8 +32,8 @@ from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refu
 logger = logging.getLogger("django.request")
 
 CONTENT_TYPE = "application/problem+json"
-# The most errors of fields in one problem, because a large body could have a hundred thousand wrong
-# values.
+# One problem has at most this many errors of fields, because a large body could have a hundred
+# thousand wrong values.
 MAX_FIELD_ERRORS = 20
 CALLS_HINT = (
     'POST …/end with {"accept_calls": true} has them made one after the other; '
@@ -125,7 +125,7 @@ class JobCancelled(JobBroken):
     title = "The work in the background was cancelled"
 
 
-# The refusals that may end a job, by kind. If another error ended the job, the client is told that
+# The refusals that may end a job, by kind. If another error ended the job, the problem says that
 # the job failed.
 _REFUSALS = {
     refusal.kind(): refusal

@@ -157,7 +157,7 @@ def renew_before(request: HttpRequest, session_id: UUID) -> SessionDocument:
 @router.post("/session/{uuid:session_id}/before/keep", response={200: SessionDocument, **CALL})
 def keep_before(request: HttpRequest, session_id: UUID) -> SessionDocument:
     """Take note of the changes of the chapter before, so that `before` lists only later changes.
-    This chapter's memory stays as it is."""
+    This chapter's memory is not changed."""
     return read_session(keep_story_so_far(session_id).pk)
 
 

@@ -117,7 +117,7 @@ def keep_the_working_copy(
 
 @router.get(_CHOSEN, response={200: ChosenDraftDocument, **READ, **refusals(409)})
 def read_chosen_draft(request: HttpRequest, session_id: UUID) -> ChosenDraftDocument:
-    """Return which draft of the chapter goes into its story. 409 while there is no draft."""
+    """Return the draft that stands for the chapter in its story. 409 while there is no draft."""
     chapter = get_chapter(session_id)
     draft = get_chosen_draft(chapter)
     is_explicit = find_choice(chapter) is not None
@@ -136,7 +136,7 @@ def put_chosen_draft(
 
 @router.delete(_CHOSEN, response={204: None, **CALL})
 def delete_chosen_draft(request: HttpRequest, session_id: UUID) -> Status[None]:
-    """Let the chapter go into its story by its newest draft again."""
+    """Let the newest draft stand for the chapter in its story again."""
     forget_choice(session_id)
     return Status(204, None)
 

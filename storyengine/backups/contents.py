@@ -23,7 +23,7 @@ _FROM_BEFORE: Migration = ("agents", "0002_llmartifact_turn_and_job")
 class Contents:
     """The contents of a backup that was read to its end."""
 
-    # The file from which the database is loaded. It is the backup itself, or an SQL script that was
+    # The file that the database is loaded from. It is the backup itself, or an SQL script that was
     # made from the backup.
     source: Path
     migrations: frozenset[Migration]

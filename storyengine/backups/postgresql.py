@@ -22,7 +22,7 @@ from storyengine.backups.folder import draft
 from storyengine.stack.backup_errors import BackupError, ToolMissing
 
 _MAGIC = b"PGDMP"
-# The folder in which Debian and Ubuntu keep PostgreSQL's programs, in one folder for each version.
+# Debian and Ubuntu keep PostgreSQL's programs below this folder, in one folder for each version.
 _DEBIAN_FOLDERS = Path("/usr/lib/postgresql")
 PATIENCE_SECONDS = 20.0
 

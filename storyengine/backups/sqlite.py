@@ -11,10 +11,10 @@ from storyengine.backups.contents import Contents, Migration
 from storyengine.stack.backup_errors import IF_IT_IS_DAMAGED, BackupError
 
 _MAGIC = b"SQLite format 3\x00"
-# The most seconds for which a backup waits until another process releases its lock on the database.
+# A backup waits at most this many seconds until another process releases its lock on the database.
 PATIENCE_SECONDS = 20.0
-# The most seconds for the check of the database when the program starts. This time is enough for a
-# gigabyte on most machines. The daily backup checks a larger file to its end.
+# The check of the database when the program starts takes at most this many seconds. This time is
+# enough for a gigabyte on most machines. The daily backup checks a larger file to its end.
 LOOKING_SECONDS = 5.0
 
 

@@ -1,4 +1,4 @@
-"""A book: the file in which a person takes away a chapter, or several chapters of a story.
+"""A book: the file that a person downloads to have a chapter, or several chapters of a story.
 
 Every format is written from the same book, whose texts have no character that a format refuses.
 """
@@ -18,13 +18,13 @@ from sessions.models import UNTITLED
 from storyengine.web.prose import Span, heading_in, spans_of
 
 # The characters that XML 1.0 does not have, such as control characters and lone surrogates, and the
-# control characters from 0x7f to 0x9f, which it advises against. Marks that say in which direction
-# a text is read are kept.
+# control characters from 0x7f to 0x9f, which it advises against. Marks that set the reading
+# direction of a text are kept.
 _UNREADABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-# The most lines and emphasised words of a book whose format needs a part for each of them. A story
-# of forty chapters has some ten thousand. Without a limit, a hostile file of a chapter could make a
-# download take all memory.
+# The limit of the lines and emphasised words of a book whose format needs a part for each of them.
+# A story of forty chapters has some ten thousand. Without a limit, a hostile file of a chapter
+# could make a download take all memory.
 MOST_PARTS = 50_000
 
 

@@ -16,10 +16,10 @@ from sessions.language.languages import reads_from_right
 from storyengine.books.book import Block, Book, begins_at_right, blocks_of, check_parts
 from storyengine.web.prose import Span
 
-# The most characters that a property of a document may have.
+# A property of a document has at most this many characters.
 _LONGEST_PROPERTY = 255
 _BREAK = "* * *"
-# The languages with letters for which a document has a separate setting of the language.
+# A document has a separate setting of the language for the letters of these languages.
 _EAST_ASIAN = ("ja", "ko", "zh")
 # The elements that follow `bidi` in the properties of a paragraph.
 _AFTER_BIDI = (

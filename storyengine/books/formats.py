@@ -1,4 +1,4 @@
-"""The formats in which a book can be taken away. The first is the one that pages suggest."""
+"""The formats of the book that a person can download. The first is the one that pages suggest."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -100,7 +100,7 @@ def _read_until(chapter: Session, number: int) -> Chapter:
 
 
 def find_turn_to_fork(chapter: Session, number: int) -> Turn:
-    """Return turn `number`, after which the chapter is to be forked.
+    """Return turn `number`, which becomes the last turn of the fork.
 
     Raises UnknownTurn. Raises WrongState if play has not begun or the chapter's mode is not
     installed.
@@ -284,7 +284,8 @@ def _changed_layer(attempt: Attempt) -> dict[str, Any] | None:
 
 
 def _kept_setup(attempt: Attempt) -> dict[str, Any] | None:
-    """Return the fields of the mode's setup with which the text began, if it can be kept."""
+    """If the text can be kept, return the fields of the mode's setup as they were when the text
+    began."""
     if attempt.is_trial or attempt.status == Attempt.Status.SET_ASIDE:
         return None
     return attempt.kept_setup_of(attempt.text_run_id) or None

@@ -46,13 +46,13 @@ from storyengine.settings.import_limits import OVER_THE_NETWORK, Limits
 
 # The type of pydantic's error for a list that has too many entries.
 TOO_MANY: Final = "too_many"
-# The most characters of a model's text. The engine never shortens a reply, and no model writes
+# The limit in characters of a model's text. The engine never shortens a reply, and no model writes
 # nearly so much at once.
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
 _LARGEST_NUMBER = 1_000_000
-# The years in which a time may lie. The program computes later times from the times in a file. So
-# no time in a file may be near the end of the calendar.
+# A time must lie in these years. The program computes later times from the times in a file. So no
+# time in a file may be near the end of the calendar.
 _YEARS = range(2000, 2200)
 _TIME = re.compile(
     "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z",
@@ -184,8 +184,8 @@ OptionalTitle = Annotated[_Line, Field(max_length=TITLE_CHAR_LIMIT)]
 # The name of a kind, such as the kind of a change, or the name of a cause.
 Term = Annotated[_Text, Field(max_length=CHANGE_NAME_CHAR_LIMIT), AfterValidator(_check_line)]
 Seed = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-# The largest number of a member of the cast. Slots are the lowest numbers, and people without a
-# panel have the numbers above them.
+# The highest number that a member of the cast can have. Slots are the lowest numbers, and people
+# without a panel have the numbers above them.
 MOST_MEMBERS = FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY - 1
 Member = Annotated[int, Field(ge=1, le=MOST_MEMBERS)]
 Slot = Annotated[int, Field(ge=1, le=MAX_AGENTS)]

@@ -1,7 +1,7 @@
 """Stores a chapter from a file or from another chapter under new ids.
 
 The chapter is stored in pieces, and becomes visible when it is complete
-(sessions.chapter.storing_imports). If anything fails, no part of it stays. No model is called and
+(sessions.chapter.storing_imports). If anything fails, no part of it is kept. No model is called and
 no job is queued. Missing memory is written with the next prompt, as in play, or after the GM has
 accepted the calls (agents.flows.remembering.memory_calls). If late results are missing, the next
 prompt asks again only for those that the latest turn asked for
@@ -319,8 +319,8 @@ def _blocks(
 def _last_prompts_told(
     session: Session, turns: Sequence[TurnEntry]
 ) -> Callable[[MemoryBlockEntry], int | None]:
-    """Return a function that finds the last prompt of which a delta tells an event. For any other
-    block, and for a delta without events, the function returns None."""
+    """Return a function that finds the last prompt whose events a delta tells. For any other block,
+    and for a delta without events, the function returns None."""
     told = [
         [
             {told_to(session, one.witnesses) for one in attempt.events if one.kind != THOUGHT}

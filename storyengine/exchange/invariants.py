@@ -166,7 +166,7 @@ def _check_turns(chapter: Chapter) -> None:
 def _check_source(
     attempt: AttemptEntry | UnansweredEntry, number: int | None, turn: TurnEntry | None, place: str
 ) -> None:
-    """Check that an edit or a trial names the attempt from which it was made, and that only a trial
+    """Check that an edit or a trial names the attempt that it was made from, and that only a trial
     has a changed layer.
 
     `number` is the place of the attempt at its turn, or None if the attempt is unanswered.

@@ -15,7 +15,7 @@ from storyengine.exchange.file_parts import File, Number, OptionalTitle, Part, T
 
 FORMAT: Final = "storyengine-story"
 VERSION: Final = 2
-# The most chapters of a story in a file, forks included.
+# A file of a story has at most this many chapters, forks included.
 MAX_CHAPTERS: Final = 200
 
 _ChapterAt = Annotated[Number | None, Field(description="A place among the chapters.")]

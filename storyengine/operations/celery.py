@@ -28,9 +28,9 @@ app.autodiscover_tasks(["agents.worker"])
 class Clock(bootsteps.StartStopStep):
     """Celery's clock (beat), which calls tasks at regular times, as a thread of every worker.
 
-    Celery's own option would start beat as a process, which goes on after the worker was killed.
-    With several workers there are several clocks. They do no harm, because only one backup a day is
-    made (see storyengine.backups).
+    Celery's own option would start beat as a process, which keeps running after the worker was
+    killed. With several workers there are several clocks. They do no harm, because only one backup
+    a day is made (see storyengine.backups).
     """
 
     def start(self, parent: Any) -> None:

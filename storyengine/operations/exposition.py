@@ -16,8 +16,8 @@ from agents.running.jobs import due_jobs, has_chapter
 from sessions.counts import REGISTRY
 from sessions.leases import age_of
 
-# The counts of one family of metrics, in the form in which a heartbeat stores them. Each count has
-# its name, its labels and its value.
+# The counts of one family of metrics, as a heartbeat stores them. Each count has its name, its
+# labels and its value.
 Samples = list[tuple[str, dict[str, str], float]]
 
 # The name of this process in the metrics. Several web processes have names of their own (see

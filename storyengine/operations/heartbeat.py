@@ -1,5 +1,5 @@
-"""A thread by which a worker, or a web process on a database server, stores every few seconds that
-it is alive."""
+"""A thread of a worker, or of a web process on a database server. It stores every few seconds that
+the process is alive."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ from storyengine.operations.exposition import own_samples
 
 logger = logging.getLogger(__name__)
 
-# The most seconds for which an ending worker waits until its last heartbeat is stored. Without a
+# An ending worker waits at most this many seconds until its last heartbeat is stored. Without a
 # limit, a hanging database would keep the worker from ending.
 _LAST_SECONDS = 2.0
 

@@ -39,8 +39,9 @@ _HOLDS_SECONDS = 1.0
 # are busy.
 WAITS_TOO_LONG = timedelta(minutes=10)
 _FILES = "filesystem://"
-# The seconds for which the disk counts as full after a request failed because a disk was full. This
-# is needed for a database server, because the free space on the server's disk cannot be measured.
+# After a request failed because a disk was full, the disk counts as full for this many seconds.
+# This is needed for a database server, because the free space on the server's disk cannot be
+# measured.
 _FULL_FOR_SECONDS = 10.0
 
 

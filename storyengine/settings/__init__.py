@@ -52,9 +52,9 @@ HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
 # because by itself it would trust every program on this machine if the variable is not set.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
-# The hosts for which a browser uses only HTTPS for a year after a visit. "host" means this host
-# alone. "subdomains" adds the subdomains of this host. "preload" also lets this rule be shipped
-# with browsers.
+# After a visit to one of these hosts, a browser uses only HTTPS for it for a year. "host" means
+# this host alone. "subdomains" adds the subdomains of this host. "preload" also lets this rule be
+# shipped with browsers.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
@@ -157,7 +157,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": read_database(DATA_FOLDER)}
-# The database settings by which backups go past pgbouncer, or None.
+# The database settings that let backups connect without pgbouncer, or None.
 DIRECT_DATABASE = read_direct_database()
 keep_files_private(DATA_FOLDER, DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -199,17 +199,17 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The most bytes of a form. The largest form is that of an edited reply, with 1,000,000 code points
-# of up to four bytes. storyengine.access.body_limit refuses larger bodies before Django reads them,
-# and sets a lower limit for all other forms.
+# The limit in bytes of a form. The largest form is that of an edited reply, with 1,000,000 code
+# points of up to four bytes. storyengine.access.body_limit refuses larger bodies before Django
+# reads them, and sets a lower limit for all other forms.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_100_000
 # Without scripts, a form of Tab 1 has all values of a scenario: at most 100 people with up to 60
 # values each, and 100 places.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 
-# The most seconds of a job. The longest job is a narration of 5,000 words, which a small model on a
-# slow machine may write for nearly an hour. Celery only sends notices of jobs, which are rows in
-# the database (see docs/flows.md).
+# A job takes at most this many seconds. The longest job is a narration of 5,000 words, which a
+# small model on a slow machine may write for nearly an hour. Celery only sends notices of jobs,
+# which are rows in the database (see docs/flows.md).
 LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
 CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://localhost")
@@ -224,11 +224,11 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # The seconds after which Redis delivers an unacknowledged message again. Every job takes
-        # less time, but a busy worker goes on within one task. Even if a job gets two notices, its
-        # work is done only once.
+        # Redis delivers an unacknowledged message again after this many seconds. Every job takes
+        # less time, but a busy worker runs several jobs within one task. Even if a job gets two
+        # notices, its work is done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
-        # The most seconds for which a page waits for a hanging Redis, at each try and at each new
+        # A page waits for a hanging Redis at most this many seconds, at each try and at each new
         # connection. A worker's longest query gets its answer after one second, so this limit does
         # not interrupt the query.
         "socket_connect_timeout": 3,

@@ -24,7 +24,7 @@ Number = TypeVar("Number", int, Decimal)
 _FORMS: dict[type, str] = {int: "a whole number", Decimal: "a number, such as 2.50"}
 
 DATABASE_SCHEMES = ("postgres", "postgresql", "sqlite")
-# The marks by which files of other encodings begin. The mark of UTF-32 begins with the mark of
+# Files of other encodings begin with these marks. The mark of UTF-32 begins with the mark of
 # UTF-16, so it is tried first.
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -42,8 +42,8 @@ _COMMENT = re.compile(r"\s+#.*")
 
 
 def read_env_file(path: Path) -> None:
-    """Add the variables in the file to the environment. A variable that is set already stays as it
-    is.
+    """Add the variables in the file to the environment. A variable that is set already is not
+    changed.
 
     Tests do not read the file, so that they never use a real key or password. Raises
     ImproperlyConfigured for a file that cannot be read, because a lost line would start another
@@ -163,7 +163,7 @@ def read_host(name: str, *, has_password: bool) -> str:
 
 
 def read_networks(name: str) -> list[str]:
-    """Return addresses and networks in the form that uvicorn uses, in which ["*"] means all
+    """Return addresses and networks in the form that uvicorn uses. In this form, ["*"] means all
     addresses."""
     found = read_list(name, "")
     if "*" in found:
@@ -271,7 +271,7 @@ def _parse_database_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
 
 def read_secret_key(data_folder: Path) -> str:
     """Return SECRET_KEY. If it is not set, return a random key. The data folder keeps this key, so
-    that logins stay valid."""
+    that logins are still valid after a restart."""
     if key := read_text("SECRET_KEY"):
         return key
     path = data_folder / "secret-key"
@@ -284,7 +284,7 @@ def read_secret_key(data_folder: Path) -> str:
 
 def _write_once(path: Path, text: str) -> None:
     """Write a private file completely or not at all. If two processes write the file at the same
-    time, the text that is written first stays."""
+    time, the text that is written first is kept."""
     # mkstemp creates a file that only its owner can read. os.link never replaces an existing file.
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:

@@ -13,9 +13,9 @@ from storyengine.settings.own_commands import own_command
 @dataclass(frozen=True)
 class Limits:
     file_bytes: int
-    # The most commas and opening brackets in the file. They limit the number of values, because a
-    # few bytes of JSON can become an object of a hundred bytes. Prose has about one comma in fifty
-    # characters, and stays far below this limit.
+    # The file has at most this many commas and opening brackets. They limit the number of values,
+    # because a few bytes of JSON can become an object of a hundred bytes. Prose has about one comma
+    # in fifty characters, and stays far below this limit.
     separators: int
     # The following limits are numbers of entries in the whole file.
     turns: int
@@ -67,7 +67,7 @@ def _all_of(name: str, parts: list[Any]) -> list[Any]:
 
 
 def import_command() -> str:
-    """Return the command line by which the server's operator imports a file."""
+    """Return the command line that the server's operator can run to import a file."""
     return own_command("import_chapter", "FILE")
 
 

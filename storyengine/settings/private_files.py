@@ -23,7 +23,7 @@ def keep_files_private(data_folder: Path, database: Mapping[str, Any]) -> None:
     """
     os.umask(_OTHERS)
     for path in files_for_others(data_folder, database):
-        # A link stays as it is, because it may lead to a file of another program. A file of another
+        # A link is not changed, because it may lead to a file of another program. A file of another
         # user cannot be changed, but storyengine.operations.checks.configuration warns of it.
         if not path.is_symlink():
             with suppress(OSError):

@@ -20,8 +20,8 @@ from kombu.exceptions import ChannelError
 from kombu.transport import filesystem
 from kombu.utils.json import dumps, loads
 
-# The most seconds of a single wait for a message. After each wait, a worker checks whether it has
-# to end.
+# A single wait for a message takes at most this many seconds. After each wait, a worker checks
+# whether it has to end.
 _LONGEST_WAIT = 0.5
 
 
@@ -30,8 +30,8 @@ class Channel(filesystem.Channel):
     def transport_options(self) -> Any:
         """The options of the connection. Raises ChannelError if the channel is closed.
 
-        kombu closes a channel when it cannot declare a queue, but goes on sending over this
-        channel. The error makes kombu send again over a new channel.
+        kombu closes a channel when it cannot declare a queue, but still sends over this channel.
+        The error makes kombu send again over a new channel.
         """
         if self.connection is None:
             raise ChannelError("The channel was closed.")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 # parent ended before the child's first check would not notice it.
 VARIABLE = "STARTED_BY"
 _LOOK_SECONDS = 0.5
-# The seconds after which a process that does not end by SIGTERM is killed.
+# A process that does not end after SIGTERM is killed after this many seconds.
 _END_SECONDS = 15.0
 
 

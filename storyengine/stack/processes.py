@@ -29,7 +29,7 @@ class Runner(Process):  # type: ignore[misc]  # honcho has no types
     """A child process of honcho, which starts one process of the Procfile and reads its output.
 
     The children of honcho ignore signals. After honcho was killed, a child of honcho's own class
-    would therefore go on reading. A child of this class ends as soon as honcho has ended.
+    would therefore never stop reading. A child of this class ends as soon as honcho has ended.
     """
 
     def run(self, *arguments: Any, **options: Any) -> None:

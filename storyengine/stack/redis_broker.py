@@ -1,9 +1,9 @@
 """Celery's broker in Redis. It is kombu's broker, but raises the right error after a lost
 connection.
 
-When the connection to Redis is lost, kombu goes on to use channels that it has closed. This raises
-an AttributeError, which would end the worker. This module raises an error of the connection
-instead, after which kombu connects again.
+When the connection to Redis is lost, kombu still uses channels that it has closed. This raises an
+AttributeError, which would end the worker. This module raises a connection error instead, so that
+kombu connects again.
 """
 
 from typing import Any

@@ -31,7 +31,7 @@ _SQLITE_AWAY = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN,
 }
-# The time.monotonic() at which a request last failed because of a full disk. If the disk is on
+# The value of time.monotonic() when a request last failed because of a full disk. If the disk is on
 # another machine, only such a failure shows that the disk is full.
 _met_full_disk_at = float("-inf")
 

@@ -1,4 +1,4 @@
-"""The addresses to which the actions on chapters and stories lead."""
+"""The addresses that actions on chapters and stories send the browser to."""
 
 import uuid
 
@@ -35,7 +35,7 @@ def address_of(chapter: Session) -> str:
 
 
 def first_address(chapter: Session) -> str:
-    """Return the address at which a new chapter begins: Tab 1, or Tab 2 if the mode has nothing to
-    set up."""
+    """Return the address where a new chapter begins: Tab 1, or Tab 2 if the mode has nothing to set
+    up."""
     tab = "pages:world" if has_stage(chapter.mode, Stage.SET_UP) else "pages:play"
     return reverse(tab, args=[chapter.pk])

@@ -27,8 +27,8 @@ def story_of(chapter: Session) -> str:
 
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     """Return the context of `_chapter_header.html`. `tab` is "world", "play" or "chapter"."""
-    # This call comes first, because it reads the choices and servers, by which the prices below are
-    # found.
+    # This call comes first, because it reads the choices and servers that the prices below depend
+    # on.
     agents = agents_in(chapter)
     model = provider_label(agents)
     return {

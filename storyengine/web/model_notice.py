@@ -15,7 +15,7 @@ class ModelNotice:
     text: str
     done: int = 0
     total: int = 0
-    # True if the notice will disappear by itself. It is False for a notice that stays as long as
+    # True if the notice will disappear by itself. It is False for a notice that is shown as long as
     # the program runs.
     is_waiting: bool = True
 

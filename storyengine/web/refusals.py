@@ -13,7 +13,7 @@ from sessions.exceptions import ChapterError
 from storyengine.stack.storage_refusals import find_storage_refusal
 from storyengine.web.render import HttpRequest, show
 
-# The places for the message, of which htmx uses the first that the page has: inside the form, after
+# The places for the message. htmx uses the first of them that the page has: inside the form, after
 # the form, or at the top of the page.
 _SLOT = "find .refusal, next .refusal, #page-refusal"
 
@@ -69,7 +69,7 @@ def _way_back(request: HttpRequest) -> str:
 
 
 def _page_before(request: HttpRequest, *, is_gone: bool) -> tuple[str, str]:
-    """Return the address of the page to which a refusal leads back, and what its link says."""
+    """Return the address of the page that a refusal links back to, and the text of the link."""
     session_id = None if is_gone else _session_id(request)
     if session_id is None:
         models = reverse("pages:models")

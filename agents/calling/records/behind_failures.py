@@ -1,4 +1,4 @@
-"""Finds the words with which the engine's check refused an answer. Pages show these words on
+"""Finds the reason that the engine's check gave for refusing an answer. Pages show these words on
 request, beside the program's own message."""
 
 from agents.calling.objects import NotInForm

@@ -28,8 +28,8 @@ from sessions.roster import SLOTS
 
 
 class Outcome(TextChoices):
-    """The ways in which a call can end. In a warm-up, the model reads the start of a request, and
-    no text of the model is used."""
+    """How a call can end. In a warm-up, the model reads the start of a request, and no text of the
+    model is used."""
 
     FINISHED = "finished"
     STOPPED = "stopped"
@@ -55,8 +55,8 @@ OUTCOME = Case(
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call with its outcome. `use` says in words for which text the call was used, or is "" if it
-    was used for no text."""
+    """A call with its outcome. `use` names, in words for the page, the text that the call was used
+    for. It is "" if there is no such text."""
 
     artifact: LLMArtifact
     outcome: Outcome
@@ -181,8 +181,8 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
 def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
     """Find all calls for this block, with their repairs. A ruling by the GM has no calls.
 
-    If the block is of a mode's own kind, the calls are those of the reply from which the mode made
-    the block.
+    If the block is of a mode's own kind, the calls are those of the reply that the mode made the
+    block from.
     """
     is_lock = block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK
     if not is_lock and block.type != MemoryBlock.Type.TURN_DELTA:
@@ -206,7 +206,7 @@ def _calls_behind_reply(chapter: Session, attempt: Attempt) -> CallsBehind:
 
 def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
     """Return all calls of the job that wrote this draft, including continuations of scenes. If the
-    job wrote a single scene again, the calls for the other scenes stay with earlier drafts."""
+    job wrote a single scene again, the calls for the other scenes belong to earlier drafts."""
     if draft.job_id is None:
         return CallsBehind()
     artifacts = _oldest_first(calls_of(chapter).filter(job=draft.job_id))

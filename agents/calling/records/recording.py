@@ -200,7 +200,7 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
 
 def _learn(call: PreparedCall, outcome: Outcome) -> None:
     """Store what the server told of its model: the fields that it refuses, and a smaller window
-    than the one for which the request was composed.
+    than the request was composed for.
 
     The embedded model, which has no address, refuses a field only for its value, such as a grammar.
     """

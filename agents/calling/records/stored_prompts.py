@@ -55,7 +55,7 @@ def pack_layers(
 
 
 def store_texts(texts: Iterable[PromptText]) -> None:
-    """Store the texts in the same transaction as their artifact. Stored texts stay unchanged."""
+    """Store the texts in the same transaction as their artifact. Stored texts are never changed."""
     PromptText.objects.bulk_create(texts, ignore_conflicts=True)
 
 

@@ -1,5 +1,5 @@
-"""The most that a chapter may cost: the caps of the environment, or lower ones that the user has
-stored on the page Models.
+"""The limits of what a chapter may cost: the caps of the environment, or lower ones that the user
+has stored on the page Models.
 
 The stored caps are read together with the choices of models (`refresh_choices`), so that they count
 in every process without a restart.

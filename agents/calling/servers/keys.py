@@ -22,7 +22,7 @@ from agents.calling.servers.seen_keys import note_keys
 from agents.llm.providers.http_clients import host_of
 from sessions.exceptions import ChapterError, InvalidInput
 
-# The most characters of a key, and the most bytes of the file of keys.
+# The limit of a key in characters, and of the file of keys in bytes.
 KEY_CHAR_LIMIT = 1_000
 _LARGEST_FILE = 200_000
 _SHORTEST_KEY = 8

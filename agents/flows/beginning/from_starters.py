@@ -36,7 +36,7 @@ def open_starter(name: str, *, title: str = "") -> Session:
 
 @transaction.atomic
 def start_play(session_id: uuid.UUID) -> Job | None:
-    """Lock Tab 1, and return the job in which agent 0 writes the first memory.
+    """Lock Tab 1, and return the job of agent 0, which writes the first memory.
 
     Returns None if no model is called: the lock and the first turns of an unchanged starter come
     with it, and a mode may write its lock itself. Raises the errors of `request_lock`.

@@ -62,7 +62,7 @@ def lock_without_a_model(session_id: uuid.UUID) -> None:
 
 @transaction.atomic
 def request_lock(session_id: uuid.UUID) -> Job:
-    """Lock Tab 1, and queue the job in which agent 0 writes the first memory block.
+    """Lock Tab 1, and queue the job of agent 0, which writes the first memory block.
 
     Raises InvalidInput if the world and the chapter are both empty, WrongState if the mode has no
     stage lock or Tab 1 is locked already, and the errors of `check_allowed`.

@@ -49,8 +49,8 @@ def begin_next(story_id: uuid.UUID) -> Session:
 def reset_and_hand_on(session_id: uuid.UUID) -> Session:
     """Reset the chapter, and hand on to it again what the mode hands on from the chapter before. A
     chapter that is in play from its beginning also gets the memory of the chapter before again. A
-    first chapter keeps its setup if the setup is its world, from which the program writes the
-    lock."""
+    first chapter keeps its setup if the setup is its world, because the program writes the lock
+    from it."""
     setup = get_chapter(session_id).tab1.mode_setup
     chapter = reset_chapter(session_id)
     before, mode = chapter_before(chapter), find_mode(chapter.mode)

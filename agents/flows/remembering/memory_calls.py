@@ -1,4 +1,4 @@
-"""Asks the GM to accept the calls by which memory catches up when it is far behind.
+"""When memory is far behind, asks the GM to accept the calls that it needs to catch up.
 
 Memory is far behind after an import, or after summaries that failed for a long time. When the GM
 has accepted the calls, one of them is made after each prompt. The calls that are left at the end of

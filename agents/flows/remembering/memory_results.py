@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def addition_of(chapter: Session) -> MemoryAddition | None:
-    """Return the keys for which the chapter's mode asks agent 8 beside the keys of a delta."""
+    """Return the keys that the chapter's mode asks agent 8 for, beside the keys of a delta."""
     mode = find_mode(chapter.mode)
     return mode.memory.addition if mode else None
 

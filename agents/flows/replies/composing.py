@@ -43,7 +43,8 @@ class ReplyRequest:
             self.model,
             self.attempt.session_id,
             self.layers,
-            # The texts at which a small model is stopped, so that it does not leave its role.
+            # A small model is stopped when it writes one of these texts, so that it does not leave
+            # its role.
             stop=mode_of(self.attempt.session).play.cues(self.attempt),
             grammar=small.grammar(self.attempt) if small and agent.has_small_form else "",
             attempt_id=self.attempt.pk,

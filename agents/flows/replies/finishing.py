@@ -100,8 +100,8 @@ def leave_ended(attempt: Attempt, text: str) -> None:
 
 
 async def end_by(error: BaseException, attempt: Attempt, live: LiveReply) -> None:
-    """End the attempt by the error with which its run has ended, and keep the text so far. If the
-    database cannot be reached, the attempt ends when its lease runs out."""
+    """End the attempt with the error that ended its run, and keep the text so far. If the database
+    cannot be reached, the attempt ends when its lease runs out."""
     kind, said = type(error).__name__, {"error": str(error), "partial_text": live.text}
     try:
         match error:

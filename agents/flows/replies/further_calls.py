@@ -135,7 +135,7 @@ async def ask_once_more(
     """Return the reply with the fewest faults: `first`, or the reply of a further call.
 
     If `first` has no fault, or if the model is not a small one, no further call is made. The
-    readers of `live` are told that the text is replaced, and why. Raises ModelDeclined if a small
+    readers of `live` learn that the text is replaced, and why. Raises ModelDeclined if a small
     model declines twice, or if another model declines.
     """
     is_embedded = call.provider.name == embedded_provider.NAME

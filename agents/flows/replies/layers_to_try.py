@@ -1,5 +1,5 @@
-"""Reads the latest reply and the layers of its request, one of which a trial changes, and composes
-the request of the trial."""
+"""Reads the latest reply and the layers of its request. A trial changes one of these layers, and
+its request is composed here."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -112,7 +112,7 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
 
 def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedReply:
     """Return the reply to this prompt, or the latest reply if `prompt_index` is None, with the call
-    and the layers from which a trial is made.
+    and the layers that a trial is made from.
 
     For a reply in several steps, this is the call of the first step. Raises WrongState if the reply
     cannot be tried again.
@@ -146,8 +146,7 @@ def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
     """Return the layers of the call that a trial can change.
 
     A layer that was dropped from the request cannot be changed, because it was not sent. The layer
-    that describes the tools cannot be changed either, because it tells the model in which form to
-    call them.
+    that describes the tools cannot be changed either, because it tells the model how to call them.
     """
     sent = [layer for layer in read_layers(artifact) if layer.parts and layer.name != TOOLS]
     return [TriedLayer(number, layer) for number, layer in enumerate(sent, start=1)]
@@ -155,13 +154,13 @@ def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
 
 def changed_layer_of(trial: Attempt) -> dict[str, Any]:
     """Return the change that the trial makes: the number and the name of the layer, its text before
-    and after, and the id of the call from which the trial was made."""
+    and after, and the id of the call that the trial was made from."""
     changed: dict[str, Any] = trial.changed_layer or {}
     return changed
 
 
 def base_of(trial: Attempt) -> LLMArtifact | None:
-    """Return the call from which the trial was made, or None for an imported trial."""
+    """Return the call that the trial was made from, or None for an imported trial."""
     call_id = changed_layer_of(trial).get("call_id")
     return calls_of(trial.session).filter(pk=call_id).first() if call_id else None
 
@@ -177,7 +176,7 @@ def with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[La
 
 
 class TrialRequest(ReplyRequest):
-    """The request of a trial: the layers of the call from which the trial is made, with one text
+    """The request of a trial: the layers of the call that the trial is made from, with one text
     replaced."""
 
     def layers(self) -> list[Layer]:

@@ -34,7 +34,7 @@ from sessions.play.latest_turn import why_not_changeable
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial, with the reply from which it was made. `call` is None until a model was called.
+    """A trial, with the reply that it was made from. `call` is None until a model was called.
 
     The text of a reply that has only thoughts is "".
     """

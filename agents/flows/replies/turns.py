@@ -160,8 +160,8 @@ def store_prompt(
     given = given_to_store(session_id, given)
     opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session
-    # If the GM has accepted calls by which memory catches up, each commit asks for one of them, so
-    # the prompt asks for no memory.
+    # If the GM has accepted the calls that memory needs to catch up, each commit asks for one of
+    # them, so the prompt asks for no memory.
     if opened.must_run:
         follow_up_latest_turn(chapter)
     if opened.must_run and not chapter.accepted_calls:

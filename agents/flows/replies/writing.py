@@ -53,7 +53,7 @@ class ReplyRun:
     worker, the model is not warmed up afterwards.
 
     `opened` is None until the attempt is stored. An agent without tools writes the reply by `call`,
-    which was counted beforehand, and an agent with tools in `steps`, each of which checks and
+    which was counted beforehand. An agent with tools writes it in `steps`, and each step checks and
     counts its own call. Both are None until the request is prepared.
     """
 

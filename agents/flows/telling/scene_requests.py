@@ -167,7 +167,7 @@ def continuation(text: str, missing_words: int) -> list[Layer]:
 
 def _told(text: str) -> tuple[Piece, ...]:
     """Return a piece for each paragraph of the text, and a last piece for the ending of the text,
-    which must stay."""
+    which must not be dropped."""
     ending = _ending(text)
     earlier = text.removesuffix(ending).rstrip()
     paragraphs = earlier.split("\n\n") if earlier else []

@@ -23,8 +23,8 @@ TOKENS_PER_WORD = 1.6
 _ESTIMATED = 0.7
 # The fewest words of a scene. A shorter scene would read like notes, so it is joined with the next.
 MIN_SCENE_WORDS = 250
-# The cache of weights for each chapter. A value also has the last prompt and the newest event for
-# which it was made. The limit of the cache counts prompts.
+# The cache of weights for each chapter. A value also has the last prompt and the newest event that
+# it was made for. The limit of the cache counts prompts.
 _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
 

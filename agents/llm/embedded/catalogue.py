@@ -15,7 +15,7 @@ class Part:
 @dataclass(frozen=True)
 class KnownModel:
     """A model that the program knows. `name` is its name in STORYENGINE_EMBEDDED_MODEL, and `parts`
-    are in the order in which they make up the weights file."""
+    are in the order that they have in the weights file."""
 
     name: str
     title: str

@@ -14,7 +14,7 @@ from sessions.storage import describe
 logger = logging.getLogger(__name__)
 
 # The seconds between two renewals of the row. This time is much shorter than
-# agents.llm.embedded.status.ALIVE_FOR, the age from which a row no longer counts.
+# agents.llm.embedded.status.ALIVE_FOR, because a row of that age no longer counts.
 _RENEWAL_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
 

@@ -1,4 +1,4 @@
-"""The slots of the embedded server, each of which serves one call at a time."""
+"""The slots of the embedded server. Each slot serves one call at a time."""
 
 # The number of slots. With two slots, a reply need not wait for a summary that is being written.
 SLOTS = 2

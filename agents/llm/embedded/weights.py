@@ -194,7 +194,7 @@ class _GrowingFile:
         file.seek(0)
         while block := file.read(_BLOCK):
             self._hash.update(block)
-            # The number of bytes stays the same in this loop, because the bytes were fetched
+            # The number of bytes does not change in this loop, because the bytes were fetched
             # earlier and only their hash is computed. The report is repeated, so that an error of
             # the callback can end the loop.
             self.report(self.size, model.size)

@@ -82,8 +82,8 @@ def facts_of(model: str, address: str = "") -> ModelFacts:
     )
 
 
-# The facts are cached, because each request needs them several times. The cached facts stay right,
-# because only tests change settings while the program runs.
+# The facts are cached, because each request needs them several times. The cached facts do not
+# become wrong, because only tests change settings while the program runs.
 @lru_cache(maxsize=64)
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int

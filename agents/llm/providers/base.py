@@ -60,7 +60,8 @@ class Message:
     tool_call_id: str = ""
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the message in the form of the chat protocol, in which it is sent and stored."""
+        """Return the message in the form of the chat protocol. It is sent and stored in this
+        form."""
         message: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             message["tool_calls"] = [call.as_sent() for call in self.tool_calls]

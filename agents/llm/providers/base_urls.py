@@ -54,8 +54,8 @@ def mended(text: str) -> str:
     host, slash, path = rest.partition("/")
     path = re.sub("/{2,}", "/", f"{slash}{path}").rstrip("/")
     usual = _usual_end(host.lower())
-    # The address has only a part of the usual end, or the path /api, under which Ollama and others
-    # have their own protocols.
+    # The address has only a part of the usual end, or the path /api, where Ollama and others have
+    # their own protocols.
     is_part = path in ("", "/api") or usual.startswith(f"{path}/") or usual.endswith(path)
     return f"{scheme}://{host}{usual if usual and is_part else path}"
 

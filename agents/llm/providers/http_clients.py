@@ -1,4 +1,4 @@
-"""Makes the clients by which servers are called, and names the host of an address."""
+"""Makes the HTTP clients for calls of servers, and names the host of an address."""
 
 import ipaddress
 import ssl

@@ -14,7 +14,7 @@ from agents.llm.providers.http_clients import build_http_client
 
 MOST_NAMES = 1_000
 LONGEST_NAME = 200
-# The names under which servers send the list. The first is the name in the protocol.
+# Servers send the list under one of these names. The first is the name in the protocol.
 _LISTS = ("data", "models")
 _LARGEST_ANSWER = 4_000_000
 

@@ -30,7 +30,7 @@ SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
 # of OpenRouter and others, of Groq, and of Mistral.
 _LISTED_AS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
-# The statuses by which a server says that it is overloaded or still loading, and may answer later.
+# A server with one of these statuses is overloaded or still loading, and may answer later.
 _NOT_NOW = {408, 425, 429}
 
 

@@ -1,4 +1,4 @@
-"""Finds replies in which a model declines as a program does, instead of telling the story.
+"""Finds replies that decline as a program does, instead of telling the story.
 
 A person of a story declines too: “I can't help with that lever, it is rusted.” So the words count
 only where no person would say them (they speak of guidelines, requests or language models), or

@@ -32,8 +32,8 @@ class Unclear(Exception):
 
 
 class Line:
-    """A line of which the beginning is read. `at` is the place that was reached. Characters that
-    can never be seen are passed over. All methods raise Unclear at the end of the text."""
+    """A line whose beginning is read. `at` is the place that was reached. Characters that can never
+    be seen are passed over. All methods raise Unclear at the end of the text."""
 
     def __init__(self, text: str, at: int = 0) -> None:
         self._text, self.at = text, at
@@ -78,7 +78,7 @@ class Line:
         return self.sign() != "\n" and not self.sign().islower()
 
     def goes_on_small(self) -> bool:
-        """Return whether the line goes on with a small letter."""
+        """Return whether the line continues with a small letter."""
         self.blanks()
         return self.sign().islower()
 
@@ -129,7 +129,7 @@ class Line:
             del closing[0]
 
     def name(self, read: str) -> str | None:
-        """Read a name and return it as it is written, or return None if the line goes on
+        """Read a name and return it as it is written, or return None if the line continues
         otherwise."""
         written, place = "", 0
         while place < len(read):

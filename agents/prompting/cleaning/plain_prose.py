@@ -31,7 +31,7 @@ def why_no_prose(text: str) -> str:
 def end_at_sentence(text: str) -> str:
     """Return the text without its last sentence, if an output limit has cut this sentence.
 
-    A cut sentence stays if it is more than half of the text.
+    A cut sentence is kept if it is more than half of the text.
     """
     ends = sentence_ends(text)
     has_end = bool(ends) and ends[-1] >= len(text) / 2
@@ -42,7 +42,8 @@ def as_prose(text: str) -> str:
     """Return the text without headings, numbers of paragraphs and bold marks.
 
     Small models write these although their instructions forbid it. A line with marks that is not a
-    heading loses only its marks. Scene breaks and single emphasis stay. The result may be empty.
+    heading loses only its marks. Scene breaks and single emphasis are kept. The result may be
+    empty.
     """
     lines = [_as_prose(line) for line in text.split("\n")]
     kept = "\n".join(line for line in lines if line is not None)

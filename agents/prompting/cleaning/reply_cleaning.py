@@ -1,11 +1,11 @@
 """Cleans the reply of a character while it is written.
 
-Models imitate the transcript: they write their own name in front of a reply, and go on with the
+Models imitate the transcript: they write their own name in front of a reply, and continue with the
 words of somebody else. The own name is removed, and the reply ends before the first line that
 begins with the label of another member of the cast, or of somebody who is no member, such as the
-Game Master (see agents.prompting.cleaning.speaker_labels). A line inside a quotation stays, and so
-does an entry of a list, so that a character can read a letter aloud. A small model also writes "I:"
-before what it says or does. This is removed from every line.
+Game Master (see agents.prompting.cleaning.speaker_labels). A line inside a quotation is kept, and
+so is an entry of a list, so that a character can read a letter aloud. A small model also writes
+"I:" before what it says or does. This is removed from every line.
 
 The text is read sign by sign, and what is kept depends only on the signs before. So the words are
 the same whatever pieces they come in. A line that may still turn out to begin with a label is held

@@ -1,4 +1,4 @@
-"""The rules by which the program finds a reply that speaks of the request instead of the story.
+"""The rules for finding a reply that speaks of the request instead of the story.
 
 The embedded model writes such replies now and then. They are asked for once more, see
 agents.flows.replies.further_calls. docs/flows.md tells users the rules.
@@ -48,7 +48,7 @@ _NAME_BEGINS = rf"(?<![^\W{UNSPACED}])"
 
 @dataclass(frozen=True)
 class Asked:
-    """The data with which a reply is compared: the prompt, the names of the cast, and the
+    """The data that a reply is compared with: the prompt, the names of the cast, and the
     character's earlier replies."""
 
     prompt: str

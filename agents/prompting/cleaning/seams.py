@@ -1,9 +1,9 @@
-"""Joins a text that an output limit cut with the text by which a model continues it.
+"""Joins a text that an output limit cut with a model's continuation of this text.
 
 A cut text may end within a word, and models begin the continuation of half a word in different
 ways. So the half word is left out of the text before the model is asked to continue, and the first
 word of the continuation is a whole word. If the continuation begins with the last words of the
-text, these words are told once.
+text, these words are kept once.
 """
 
 import re
@@ -21,7 +21,7 @@ _LEAST_WORDS, _LEAST_CHARACTERS = 2, 4
 # No word is longer than this number of characters. So no more characters are held back as one word,
 # and a text without blanks is not read again with every piece.
 _LONGEST_WORD = 200
-# The most characters at the beginning of a continuation that are held back as a possible
+# At most this many characters at the beginning of a continuation are held back as a possible
 # repetition.
 _LONGEST_REPETITION = 4_000
 _DOT_SIGNS = " .\u2026"
@@ -71,7 +71,8 @@ class Seam:
 
     def __post_init__(self) -> None:
         self._told = _TOKEN.findall(self.before[-_LONGEST_REPETITION:])
-        # The places in `_told` from which on the first `_read` words are the same.
+        # The places in `_told` where the next `_read` words are the first `_read` words of the
+        # continuation.
         self._places = list(range(len(self._told)))
         self._read = 0
 

@@ -28,7 +28,8 @@ from agents.prompting.cleaning.line_beginnings import (
 from sessions.language.speaker_marks import NO_MEMBERS, sign_as_read
 from sessions.roster import SLOTS, default_name
 
-# The most characters of a label. The limit bounds the text that is held back for a possible label.
+# A label has at most this many characters. The limit bounds the text that is held back for a
+# possible label.
 _LONGEST_LABEL = 200
 _BOLD = ("**", "__")
 # After these signs, a name on a line of its own belongs to the sentence before it, like the
@@ -50,7 +51,7 @@ class Speaker(Enum):
     OWN = "own"
     OTHER = "other"
     ROLE = "role"
-    # The spelling `_SELF`, by which a small model may call the character.
+    # The spelling `_SELF`, which a small model may use for the character.
     SELF = "self"
 
 
@@ -109,7 +110,7 @@ class LabelReader:
     """Reads labels with the names of `own` and of `others`, and of the roles that are not in the
     cast, such as the Game Master.
 
-    `numbers` are the numbers with which the Game Master's words may begin in the transcript. A
+    `numbers` are the numbers that the Game Master's words may begin with in the transcript. A
     reader of a text that `continues` a reply knows only the own name and its colon.
     """
 
@@ -306,7 +307,7 @@ def _as_read(name: str) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the first and the last word of a name, by either of which a model may call the
+    """Return the first and the last word of a name. A model may use either of them for the
     person."""
     words = name.split()
     if len(words) < 2 or name in _DEFAULT_NAMES:

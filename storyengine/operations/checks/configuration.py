@@ -137,8 +137,7 @@ def check_proxies() -> Iterator[CheckMessage]:
 
 @check(Tags.security)
 def check_private_files() -> Iterator[CheckMessage]:
-    """Warn of files that stay readable for other users, because the program could not change
-    them."""
+    """Warn of files that other users can still read, because the program could not change them."""
     files = files_for_others(settings.DATA_FOLDER, settings.DATABASES["default"])
     if files:
         yield checks.Warning(

@@ -1,4 +1,4 @@
-"""Pages on which the user tries a reply again with one layer of its request changed."""
+"""Pages for trying a reply again with one layer of its request changed."""
 
 import contextlib
 import hashlib

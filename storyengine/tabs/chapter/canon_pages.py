@@ -1,4 +1,4 @@
-"""Pages on which the Game Master corrects canon and answers the questions of memory.
+"""Pages where the Game Master corrects canon and answers the questions of memory.
 
 These forms are not on Tab 3. The memory cell of Tab 3 is replaced whenever memory grows, and a
 half-written text in it would be lost.

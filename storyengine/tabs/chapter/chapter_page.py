@@ -25,7 +25,7 @@ from storyengine.tabs.chapter.told_drafts import ToldDraft, read_told
 from storyengine.tabs.page_status import status_with_memory
 from storyengine.web.numbers import number_up_to
 
-# The most memory blocks that the page shows. A long chapter has hundreds of blocks.
+# The page shows at most this many memory blocks. A long chapter has hundreds of blocks.
 BLOCKS_SHOWN = 10
 # Up to this number of drafts, each draft has a link.
 _FEW_DRAFTS = 4
@@ -52,7 +52,7 @@ class ChapterPage(ChapterSigns):
     # The number of the draft that the address names, or 0 if it names none. The first draft has the
     # number 1.
     named_draft: int
-    # The number of the draft with which the page opens, and the key of the chosen draft.
+    # The number of the draft that the page shows first, and the key of the chosen draft.
     first_draft: int
     chosen: uuid.UUID | None
     # Whether the address asks for the Now view, and whether it asks for all items of this view.
@@ -73,7 +73,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def origin_number(self) -> int:
-        """The number of the draft from which the shown draft was made, or 0."""
+        """The number of the draft that the shown draft was made from, or 0."""
         keys = [one.pk for one in self.drafts]
         origin = self.draft.origin_id if self.draft else None
         return keys.index(origin) + 1 if origin in keys else 0
@@ -168,7 +168,7 @@ class ChapterPage(ChapterSigns):
     @property
     def is_pinned(self) -> bool:
         """Whether an address must name the draft that is shown. An address that names no draft
-        shows the draft with which the page opens, or the draft that is being written."""
+        shows the draft of `shown_draft`, or the draft that is being written."""
         return self.reads_draft or self.draft_number != self.first_draft
 
     @property
@@ -223,8 +223,8 @@ class ChapterPage(ChapterSigns):
 
     @property
     def check_said(self) -> str:
-        """The words with which the engine's check refused the narrator's answer, or "" if it was
-        not refused."""
+        """The reason that the engine's check gave for refusing the narrator's answer, or "" if it
+        was not refused."""
         return what_the_check_said(self.unfinished_build)
 
     @property

@@ -1,4 +1,4 @@
-"""The values by which an open Tab 3 learns that there is something new to show."""
+"""The values that tell an open Tab 3 that there is something new to show."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from storyengine.tabs.page_status import status_with_memory
 
 @dataclass(frozen=True)
 class ChapterSigns:
-    """The values by which an open page learns that there is something new to show."""
+    """The values that tell an open page that there is something new to show."""
 
     chapter: Session
     jobs: dict[str, Job]
@@ -70,7 +70,7 @@ class ChapterSigns:
             self.chapter.is_ending,
             self.chapter.prompt_index,
             # The choice of another attempt can change which blocks count, while the number of these
-            # blocks stays the same. But each choice sets `last_played_at`.
+            # blocks does not change. But each choice sets `last_played_at`.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
@@ -88,8 +88,8 @@ class ChapterSigns:
 
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
-    """Return the values by which a page learns that there is something new to show. Two queries
-    read these values. If a process has died, the attempts and jobs that it left running are ended
+    """Return the values that tell a page that there is something new to show. Two queries read
+    these values. If a process has died, the attempts and jobs that it left running are ended
     first."""
     signs, attempt = _read_status(session_id)
     if is_left_behind(signs.chapter, signs.jobs, attempt):

@@ -106,7 +106,7 @@ def discard(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) ->
 
 @require_POST
 def choose(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> HttpResponse:
-    """Let the chapter go into its story by this draft."""
+    """Let this draft stand for the chapter in its story."""
     choose_draft(session_id, draft_id)
     return go(request, _address(session_id, draft_id))
 

@@ -19,14 +19,14 @@ from sessions.roster import Character
 
 _QUESTIONS = "questions"
 _OLDEST_FIRST = ("canon", "timeline")
-# The most items that are shown of a section. A long chapter has thousands of items.
+# At most this many items of a section are shown. A long chapter has thousands of items.
 ITEMS_SHOWN = 25
 
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item of the Now view. `correct_key` and `answer_key` are the keys of the pages on which
-    the item can be corrected or answered. A key is "" if there is no such page.
+    """An item of the Now view. `correct_key` and `answer_key` are the keys of the pages where the
+    item can be corrected or answered. A key is "" if there is no such page.
 
     `known_to` names the characters who know the item. It is "" if all characters know it.
     """
@@ -56,7 +56,7 @@ class NowPanel:
 
     sections: list[ShownSection]
     contradiction: Contradiction
-    # The prompts from which the old fact of the contradiction comes.
+    # The prompts that the old fact of the contradiction comes from.
     old_prompts: list[Prompts]
 
     @property
@@ -76,7 +76,7 @@ class NowPanel:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A panel in the cache, with the fold and the roster from which it was made."""
+    """A panel in the cache, with the fold and the roster that it was made from."""
 
     folded: Fold
     roster: list[Character]
@@ -150,8 +150,8 @@ def open_question_count(folded: Fold) -> int:
 
 
 def prompts_of_facts(sections: list[NowSection]) -> dict[str, list[Prompts]]:
-    """For each fact that a ruling can withdraw, return the prompts from which it comes. The keys
-    are the texts of the facts."""
+    """For each fact that a ruling can withdraw, return the prompts that it comes from. The keys are
+    the texts of the facts."""
     items = (item for section in reversed(sections) for item in section.items)
     return {item.replaces: item.sources for item in items if item.replaces}
 

@@ -28,12 +28,12 @@ from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
 
 STORIES_A_PAGE = 20
-# The most digits of the number of a page that are read.
+# At most this many digits of the number of a page are read.
 _DIGITS = 7
-# The most characters of the prose, or of the last words of the play, from which a line of the shelf
-# is taken.
+# A line of the shelf is taken from at most this many characters of the prose, or of the last words
+# of the play.
 _WORDS_READ = 300
-# The most replies of a chapter among which a reply is sought in which no model declines.
+# At most this many replies of a chapter are searched for one where no model declines.
 _PASSED_OVER = 20
 
 # The next step in a chapter of each group, as the name of its button.
@@ -228,7 +228,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Found:
-    """The stories that were asked for, of which a paginator reads a piece."""
+    """The stories that were asked for. A paginator reads one page of them."""
 
     asked: Asked
     search: Search
@@ -346,7 +346,7 @@ def _last_said(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
 
 
 def _first_line(text: str) -> str:
-    """Return the first line that is no heading and in which no model declines."""
+    """Return the first line that is neither a heading nor the words of a model that declines."""
     lines = (line.strip() for line in text[:_WORDS_READ].splitlines())
     told = (line for line in lines if line and not line.startswith("#"))
     return next((line for line in told if not is_refusal(line)), "")

@@ -74,7 +74,7 @@ def _save(request: HttpRequest, session_id: uuid.UUID, own: OwnSettings) -> None
 @transaction.atomic
 def _save_for_all(request: HttpRequest, session_id: uuid.UUID, own: OwnSettings) -> None:
     """Store a model and a temperature for all agents of the chapter that can have them. A field
-    that is left empty stays as it is for each agent, and so do all its other settings."""
+    that is left empty is not changed for any agent, and neither are the agents' other settings."""
     chapter = lock_values(session_id)
     refresh_choices()
     roles = roles_in(chapter)

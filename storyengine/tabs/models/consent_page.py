@@ -37,7 +37,7 @@ def show_consent(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def allow(request: HttpRequest) -> HttpResponse:
-    """Allow the host, and lead on to the chapter from which the user came."""
+    """Allow the host, and redirect to the chapter that the user came from."""
     grant(request.POST.get("host", ""))
     back = _chapter_to_return_to(request.POST.get("chapter", ""))
     if back is not None:

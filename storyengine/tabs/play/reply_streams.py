@@ -36,7 +36,7 @@ from storyengine.web.render import HttpRequest, nothing_new
 # the form.
 WRITTEN_AGAIN = "-written"
 
-# A function that starts a reply under the key with which it is called.
+# A function that gets a key and starts a reply under this key.
 Start = Callable[..., Awaitable[OpenedAttempt]]
 
 

@@ -51,7 +51,7 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
 @require_safe
 def go_to_turn(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     """Lead to the place of a prompt in the whole transcript. This is the address of a turn that a
-    user can keep: it stays the same however long the chapter becomes, and it needs no script."""
+    user can keep: it does not change however long the chapter becomes, and it needs no script."""
     find_turn(get_chapter(session_id), number)
     return HttpResponseRedirect(turn_address(session_id, number))
 

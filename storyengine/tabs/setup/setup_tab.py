@@ -193,7 +193,7 @@ def _show_lock_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
         return go(request, reverse(tab, args=[session_id]))
     context = locking_context(chapter, latest_jobs(chapter))
     progress = context["progress"]
-    # A screen reader is told of each quarter once, and not every two seconds.
+    # A screen reader announces each quarter once, and not every two seconds.
     tells = progress is not None and str(progress.step) != request.GET.get("step", "")
     return show(request, "play/_locking.html", context | {"tells_step": tells})
 

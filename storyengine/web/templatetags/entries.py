@@ -35,7 +35,7 @@ _LATEST_ACTS = "play/_latest_acts.html"
 
 @dataclass(frozen=True)
 class _Addresses:
-    """The beginnings of the addresses to which the acts of a turn lead. The number of the turn
+    """The beginnings of the addresses that the acts of a turn are sent to. The number of the turn
     follows."""
 
     calls: str
@@ -66,9 +66,8 @@ def turns(
     """Return an article for each turn. Between entries there are two line breaks in text that a
     user copies.
 
-    At the turn `open_turn`, the replies that are not chosen have a button by which they are chosen.
-    On Tab 2, whose context has `page`, the acts of the latest turn come from a template of their
-    own.
+    At the turn `open_turn`, each reply that is not chosen has a button to choose it. On Tab 2,
+    whose context has `page`, the acts of the latest turn come from a template of their own.
     """
     addresses = _Addresses.of(session_id, told_until)
     latest = context["chapter"].prompt_index if "page" in context else 0

@@ -16,7 +16,7 @@ register = template.Library()
 
 @register.filter
 def as_html(text: str) -> SafeString:
-    """Return the text as HTML. Line breaks stay, and have to be shown by the style sheet."""
+    """Return the text as HTML. Line breaks are kept, and have to be shown by the style sheet."""
     return mark_safe("\n".join(map(_line, str(text).split("\n"))))  # noqa: S308 (it is escaped)
 
 

@@ -24,7 +24,7 @@ def repeats_title(error: ChapterError) -> bool:
 @register.filter
 def beyond_title(error: ChapterError) -> str:
     """Return the message for a place below the title: without a first sentence that says no more
-    than the title. A message of one sentence stays whole."""
+    than the title. A message of one sentence is kept whole."""
     first, rest = _split(str(error))
     return rest if rest and _words(first) <= _words(error.title) else str(error)
 

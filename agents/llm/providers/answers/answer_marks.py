@@ -62,7 +62,7 @@ _HERE_IS = r"Here(?:['\u2019]s| is) my "
 # The words of tags that hide something only if the tag stands at the front and is closed.
 _PLANS = ("plan", "planning", "notes", "draft", "critique", "internal")
 
-# The words between `<|channel|>` or `<|start|>` and the text. They say who speaks, and in which
+# The words between `<|channel|>` or `<|start|>` and the text. They name the speaker and the
 # channel.
 HEADER = Thoughts(r"<\|(?:channel|start)\|>", r"<\|message\|>", may_end_alone=False)
 # The text of a channel that is not the reply.
@@ -206,7 +206,7 @@ CUT_MARK = re.compile(
     r"|</s|<(?:start|end)_of_\w*|</?think\w*)\Z",
     re.IGNORECASE,
 )
-# The signs that may follow `<|end|>` if the same answer goes on with another text.
+# The signs that may follow `<|end|>` if the same answer has another text after it.
 NEXT_CHANNEL = re.compile(r"\s*+<\|start\|>assistant(?:<\|channel\|>| to=)")
 _NEXT_CHANNELS = ("<|start|>assistant<|channel|>", "<|start|>assistant to=")
 

@@ -49,7 +49,7 @@ class AnswerText:
     If `holds`, the text is held back until it is clear whether it began with thoughts whose
     beginning was left out, because the model is known to leave out this beginning. Otherwise the
     text is shown at once, and taken back by Restart if the end of such thoughts follows.
-    `continues` says that the text goes on with an earlier one, so that blank lines at its front are
+    `continues` says that the text continues an earlier one, so that blank lines at its front are
     kept.
     """
 
@@ -92,7 +92,7 @@ class AnswerText:
 
     @property
     def has_text(self) -> bool:
-        """Whether any word of the reply was handed out and stays."""
+        """Whether any word of the reply was handed out and not taken back."""
         return not self._is_front and self._waiting is None
 
     def take(self, piece: str) -> list[StreamPart]:

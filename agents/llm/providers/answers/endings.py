@@ -52,7 +52,7 @@ _NOT_A_LETTER = re.compile("[^a-z]+")
 # Some gateways write a reason with the name of its list in front, such as "FinishReason.STOP". This
 # is the name of the list.
 _LIST = "finishreason"
-# The fields in which a server may write the reason. In the fields after the first, only a known
+# A server may write the reason in one of these fields. In the fields after the first, only a known
 # reason counts.
 _OTHER_KEYS = ("finishReason", "native_finish_reason", "done_reason", "stop_reason")
 # Most pieces have only this number of fields, and no reason.

@@ -1,4 +1,4 @@
-"""Gathers the tool calls of one answer from the fragments in which a server sends them."""
+"""Gathers the tool calls of one answer. A server sends them in fragments."""
 
 import json
 import re

@@ -53,7 +53,7 @@ class FieldRefused(ProviderRefused):
         self.fields = fields
 
 
-# The errors for which a provider charges nothing, because it made no reply.
+# A provider charges nothing for these errors, because it made no reply.
 FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
 
 

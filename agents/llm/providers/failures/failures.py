@@ -27,7 +27,7 @@ _LONGEST_NAME = 253
 # A wait has at most this many seconds, which is a day. It replaces any longer wait that a server
 # names.
 LONGEST_WAIT = 86_400.0
-# The statuses with which servers refuse a field of a request.
+# Servers refuse a field of a request with these statuses.
 _OF_FIELDS = {400, 404, 405, 415, 422, 500, 501}
 _USUAL_END = "The address of a server usually ends in /v1."
 

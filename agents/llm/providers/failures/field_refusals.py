@@ -15,7 +15,7 @@ OF_FORM = frozenset({TOOLS, RESPONSE_FORMAT, JSON_SCHEMA})
 # The two names of the output limit.
 TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
-# Further names by which servers call a field.
+# Further names that servers use for a field.
 _LIMIT_CALLED = r"max[_ ]?(?:new|output)[_ ]?tokens|maximum tokens|num_predict"
 _ALSO_CALLED = {
     RESPONSE_FORMAT: (

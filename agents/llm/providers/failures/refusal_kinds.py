@@ -39,7 +39,7 @@ _CODES = {
     },
 }  # fmt: skip
 
-# The status for which a code of an error event stands, if the event names no status.
+# The status that each code of an error event stands for, if the event names no status.
 _STATUS_OF_CODE = {
     400: {"badrequesterror", "bad_request", "failed_precondition", "invalid_argument",
           "invalid_request_error", "validation", "validation_error"},
@@ -99,10 +99,9 @@ _WORDS = {
         re.IGNORECASE,
     ),
 }
-# The statuses with which moderation answers.
+# Moderation answers with these statuses.
 _OF_MODERATION = {400, 403, 422, 451, 500}
-# The patterns that find the number of a window in a server's words, in the order in which they are
-# tried.
+# The patterns that find the size of a window in a server's words. They are tried in this order.
 _WINDOW_TOLD = (
     re.compile(r"[\d)] ?(?:tokens )?>=? ?\D{0,12}(\d[\d,]*)"),
     re.compile(r"\d ?/ ?(\d[\d,]*) tokens"),
@@ -120,8 +119,8 @@ _WINDOW_TOLD = (
 
 
 def status_of(words: ServerWords) -> int:
-    """Return the HTTP status for an error event: the status that the event names, or the status for
-    which its code stands, or 500."""
+    """Return the HTTP status for an error event: the status that the event names, or the status
+    that its code stands for, or 500."""
     if words.status:
         return words.status
     return next((one for one, codes in _STATUS_OF_CODE.items() if codes & words.codes), 500)

@@ -1,4 +1,4 @@
-"""Finds the words with which a server refuses a call, wherever they stand in its answer.
+"""Finds the words of a server that refuses a call, wherever they stand in its answer.
 
 The answer may be JSON of any shape, an event of a stream, a page of a proxy or plain text.
 """
@@ -24,8 +24,8 @@ _MOST_UNFORESEEN = 10
 # fewer characters than the second number is not removed inside a word.
 SHORTEST_KEY, LONG_KEY = 4, 12
 
-# The names under which servers put their words, or an object that has the words. `raw` has the
-# words of the company behind OpenRouter. The words in the result have the order of these names.
+# Servers put their words, or an object that has the words, under these names. `raw` has the words
+# of the company behind OpenRouter. The words in the result have the order of these names.
 _WORDS_IN = (
     "error", "message", "msg", "detail", "details", "errors", "error_message", "errorMessage",
     "error_description", "description", "title", "metadata", "raw", "innererror", "response",
@@ -33,9 +33,9 @@ _WORDS_IN = (
 )  # fmt: skip
 # The names of short codes, such as "context_length_exceeded". Some of them may be an HTTP status.
 _CODES_IN = ("code", "type", "status", "reason", "error_code", "error_type", "statusCode")
-# The names under which servers name a field of the request.
+# Servers name a field of the request under these names.
 _FIELDS_IN = ("param", "parameter", "loc", "field")
-# The name under which llama.cpp gives the size of the window that a request exceeds.
+# llama.cpp gives the size of the window that a request exceeds under this name.
 _WINDOW_IN = "n_ctx"
 
 _PAGE = re.compile(r"\s*<(?:!doctype|\?xml|[a-z]+[\s/>])", re.IGNORECASE)
@@ -223,7 +223,7 @@ def _without_key(words: str, key: str) -> str:
     """Return the words without the key.
 
     A short key may be a part of ordinary words. Such a key is removed only where it stands alone,
-    and a very short key stays, because no server gives out such a key and a person may use any
+    and a very short key is left in, because no server gives out such a key and a person may use any
     letter as the key of a server that needs none.
     """
     if len(key) < SHORTEST_KEY:

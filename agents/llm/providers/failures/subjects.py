@@ -1,5 +1,4 @@
-"""The words by which messages to the user name a server, and the places where the user can set
-it."""
+"""The words for a server in messages to the user, and the places where the user can set it."""
 
 from dataclasses import dataclass
 

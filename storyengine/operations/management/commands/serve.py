@@ -20,7 +20,8 @@ from storyengine.operations.heartbeat import start_web_heartbeat
 SECONDS_FOR_OPEN_REQUESTS = 2
 # The seconds that a stopping server spends on storing the text of interrupted replies.
 SECONDS_FOR_LAST_WORDS = 2
-# The most seconds that a Python thread keeps the processor while another thread waits for it.
+# A Python thread keeps the processor for at most this many seconds while another thread waits for
+# it.
 SECONDS_OF_A_TURN = 0.000_5
 
 
@@ -82,7 +83,7 @@ class Command(BaseCommand):
             # uvicorn refuses connections above this limit. This happens only if `connections` could
             # close no other connection.
             limit_concurrency=connections.most + 1,
-            # The most connections that may wait to be accepted.
+            # At most this many connections may wait to be accepted.
             backlog=min(files // 8, 2_048),
             log_config=None,
             access_log=False,
