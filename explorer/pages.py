@@ -28,7 +28,7 @@ from world.names import normalized
 
 Setup = dict[str, Any]
 _OF_PERSONA = ("name", "pronouns", "seen_as", "description")
-# For each list of the setup: the field by which the user tells its entries apart, and the number in
+# For each list of the setup: the field that tells the user which entry is which, and the number in
 # the address that names an entry.
 _SHOWN = (
     *("places.{place}.name", "people.{person}.name", "people.{person}.knowledge.{fact}.content"),

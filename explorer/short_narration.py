@@ -108,9 +108,9 @@ class Telling:
     def answer(self) -> tuple[str, Sequence[Known]]:
         """How the speaker responds to the words, and the facts that he or she tells.
 
-        A kept fact is told when the player asks for it once more, when the player or somebody here
-        has a thing that the fact is about, or when the speaker is in some condition, such as a
-        wound.
+        The speaker tells a kept fact when the player asks for it once more, when the player or
+        somebody here has a thing that the fact is about, or when the speaker is in some condition,
+        such as a wound.
         """
         one = self.speaker
         if self.met or one is None or one.name != self.spoken_to:

@@ -53,8 +53,8 @@ def your_reply(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the last line of the request, which says who answers, and for whom alone.
 
     It is the last thing that the model reads, because the context before it has the words of all
-    other characters. It also says how much to write, because the text before it then stays the same
-    when the Game Master chooses another length, and servers have it in their caches.
+    other characters. It also says how much to write, because the text before it then does not
+    change when the Game Master chooses another length, and servers have it in their caches.
     """
     own = {"character_name": speaker(subject)}
     chosen = subject.chapter.reply_length
@@ -112,7 +112,7 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 
 def headings(attempt: Attempt) -> list[str]:
-    """Return the text at which the embedded model is stopped: a heading of the request. The names
-    of other characters are no such texts, because the reply is cut there and the GM is told for
-    whom the model went on to speak."""
+    """Return the text that stops the embedded model as soon as it writes it: a heading of the
+    request. The names of other characters are no such texts, because the reply is cut there and the
+    GM learns whose words the model began to write."""
     return ["\n## "]

@@ -1,4 +1,4 @@
-"""The form in which the embedded model is asked for a character's reply.
+"""The form of the request to the embedded model for a character's reply.
 
 It reads little: who the character is, how the chapter begins, and the new beat. The model would
 answer earlier beats in place of the new one, and copy earlier replies, so its request has neither.
@@ -41,7 +41,7 @@ _SENTENCES: Mapping[str, str] = {
 }
 # A prompt with fewer terms, such as "She waits.", says little by itself.
 _MANY_TERMS = 4
-# Words before a name by which nobody is called alone.
+# Words before a name. Nobody is called by such a word alone.
 _TITLES = {
     "a",
     "an",
@@ -65,7 +65,7 @@ _SERVICE = re.compile(
     re.IGNORECASE,
 )
 # Patterns of a "you" that means the character, and the words that take its place. Any other "you"
-# stays, because the verb behind it would need another form after a name.
+# is kept, because the verb behind it would need another form after a name.
 _WHOM = (
     "at|to|on|with|for|towards?|from|over|above|under|beside|behind|by|against|near|in front of"
     r"|(?!(?:as|is|was|this|unless|perhaps)\b)\w+(?:s|ed)"
@@ -181,7 +181,7 @@ def _last_beat(subject: Subject, tier: Tier) -> list[Piece]:
 
 def told_of(beat: str, name: str) -> str:
     """Return the beat with the character's name in place of each English "you" outside of quotation
-    marks. A "you" stays where the verb behind it would need another form after the name."""
+    marks. A "you" is kept where the verb behind it would need another form after the name."""
     if not name:
         return beat
     parts, escaped = split_speech(beat), name.replace("\\", r"\\")
@@ -206,8 +206,8 @@ def _closing(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def is_english(chapter: Session) -> bool:
-    """Return whether the chapter is told in English. In other languages the model goes on in
-    English, as the examples do."""
+    """Return whether the chapter is told in English. In other languages the model would continue in
+    English, like the examples."""
     tab1 = chapter.tab1
     language = chapter.told_language or find_language([tab1.world_text, tab1.chapter_text])
     return language.partition("-")[0] == "en"

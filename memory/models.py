@@ -44,7 +44,7 @@ class MemoryBlock(AppendOnly):
     # For a delta, the number of the last prompt whose events it tells. The deltas of a stretch are
     # read in this order. The order is imperfect, because a delta counts as one moment: a delta that
     # tells prompts 1 and 7 comes as a whole after a delta that tells prompt 4. None stands for
-    # `to_prompt_index`, for example in the lock and in an imported delta of which no event is left.
+    # `to_prompt_index`, for example in the lock and in an imported delta that has no events left.
     told_until = models.PositiveIntegerField(null=True, blank=True)
     # The numbers of the characters who know the block, in ascending order: the witnesses of
     # everything that a delta tells, or the readers of a ruling. A block that everybody knows lists

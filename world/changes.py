@@ -115,7 +115,7 @@ def _moved(world: World, payload: Payload, ref: str) -> World:
 
 
 def with_way(world: World, one: str, other: str) -> World:
-    """Return the world in which the way between these two places is known."""
+    """Return the world with a known way between these two places."""
     ends = {one: other, other: one}
     if one == other or not ends.keys() <= world.places.keys():
         return world
@@ -189,7 +189,7 @@ def _learn(world: World, lessons: Iterable[tuple[str, Payload]]) -> World:
             source if source in SOURCES else "told",
             payload.get("from", ""),
         )
-        # A lesson that is stored late takes its place by the time at which it was learned.
+        # A lesson that is stored late is sorted by the time when it was learned.
         insort(knowledge, one, key=attrgetter("acquired_at"))
     people = {
         name: replace(world.people[name], knowledge=tuple(knowledge))
@@ -259,7 +259,7 @@ def _simulated(world: World, payload: Payload, ref: str) -> World:
     `tick` until which it is worked out, `until` as that time in the story's words, the lists of
     `remembered`, and `movements`, each with `who` and `to`.
 
-    A person whom the player has met again since then stays at the present place.
+    A person whom the player has met again since then is not moved.
     """
     for at, one in enumerate(payload["places"]):
         place = world.find_place(one["place"])

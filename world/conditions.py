@@ -13,8 +13,8 @@ from world.names import normalized
 from world.state import Condition, Person, Place, Thing, World
 
 THING, BECAME = "world.thing", "world.became"
-# The most things of a world, and the most conditions of a person or a place. Further ones are left
-# out.
+# A world has at most this many things, and a person or a place at most this many conditions.
+# Further ones are left out.
 MOST_THINGS, MOST_CONDITIONS = 200, 20
 Payload = Mapping[str, Any]
 

@@ -17,14 +17,14 @@ _PREPOSITIONS = frozenset(
     }
 )
 _APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
-# The most words in the canonical name of a new place.
+# The canonical name of a new place has at most this many words.
 _MOST_WORDS = 4
 
 
 # The result is cached, because a search in a large world compares each of its names.
 @lru_cache(maxsize=16_384)
 def normalized(name: str) -> str:
-    """Return the name in the form in which names are compared: without case, articles, spaces and
+    """Return the name in the form for comparing names: without case, articles, spaces and
     punctuation."""
     words = _words(name.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
     told = [word for word in words if word not in _ARTICLES]
@@ -39,8 +39,8 @@ def plain(name: str) -> str:
 
 
 def parts_of(name: str) -> frozenset[str]:
-    """Return the words of a name by each of which a text may name the person, in the form in which
-    names are compared. The words after "of" are not among them, because the Widow of Osk is not
+    """Return those words of a name that a text may use alone for the person, in the form for
+    comparing names. The words after "of" are not among them, because the Widow of Osk is not
     Osk."""
     words = normalized(name).split()
     before = words[: words.index("of")] if "of" in words else words

@@ -12,7 +12,7 @@ from sessions.language.spelling import plain_spelling
 from world.names import is_description, normalized, parts_of, plain
 
 FoundT = TypeVar("FoundT")
-# The ways in which a person can have learned a fact.
+# The ways to learn a fact.
 Source = Literal["witnessed", "told", "inferred"]
 SOURCES: tuple[Source, ...] = ("witnessed", "told", "inferred")
 
@@ -20,7 +20,7 @@ SOURCES: tuple[Source, ...] = ("witnessed", "told", "inferred")
 @dataclass(frozen=True)
 class Known:
     """A fact that a person knows. `acquired_at` is a tick, and `source_character` is the name of
-    the person from whom the fact came, or "". `is_kept` says that the person knew it when the story
+    the person who told the fact, or "". `is_kept` says that the person knew it when the story
     began."""
 
     id: str
@@ -60,10 +60,10 @@ class Thing:
 
 @dataclass(frozen=True)
 class Place:
-    """A place with its canonical name. `unseen_since` is the tick at which the player was last
-    there or at which it was last simulated, and `unseen_from` is this time in the story's words, or
-    "". `ways` are the names of the places to which a way is known; each way is known from both of
-    its ends."""
+    """A place with its canonical name. `unseen_since` is the tick when the player was last there or
+    when it was last simulated, and `unseen_from` is this time in the story's words, or "". `ways`
+    are the names of the places that a known way leads to; each way is known from both of its
+    ends."""
 
     name: str
     description: str = ""
@@ -79,9 +79,9 @@ class Person:
 
     `encounter_chance` is the chance that the narrator is offered a hidden person at a turn, from 0
     to 1, or None for always. `relationships` has a description for each other person's name.
-    `tied_at_start` has the descriptions with which the story began.
-    `seen_at` is the place where the player last saw this person, or "" for never. `arrived_at` is
-    the tick at which the person came to the present place.
+    `tied_at_start` has the descriptions at the beginning of the story. `seen_at` is the place where
+    the player last saw this person, or "" for never. `arrived_at` is the tick when the person came
+    to the present place.
     """
 
     name: str
@@ -101,8 +101,8 @@ class Person:
     tied_at_start: Mapping[str, str] = field(default_factory=dict)
 
     def tie_to(self, name: str) -> str:
-        """Return the tie of the person to the person with this name, or "": the tie with which the
-        story began, and how it has changed."""
+        """Return the tie of the person to the person with this name, or "": the tie at the
+        beginning of the story, and how it has changed."""
         first, now = self.tied_at_start.get(name, ""), self.relationships.get(name, "")
         return f"{first} Since then: {now}" if first and now and now != first else now
 
@@ -113,7 +113,7 @@ class Person:
 
     @property
     def came_to_know(self) -> list[Known]:
-        """The facts that the person has learned since, in the order in which they were learned."""
+        """The facts that the person has learned since, the oldest first."""
         return [one for one in self.knowledge if not one.is_kept]
 
 
@@ -212,8 +212,8 @@ class World:
         return next((some[0] for some in (here, named) if len(some) == 1), None)
 
     def find_place(self, name: str) -> Place | None:
-        """Return the place with this name, whatever its case, articles and spaces, or the place to
-        which the name was resolved before, or else the only place whose name differs only in the
+        """Return the place with this name, whatever its case, articles and spaces, or the place
+        that the name was resolved to before, or else the only place whose name differs only in the
         marks of letters."""
         if name in self.places:
             return self.places[name]

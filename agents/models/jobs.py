@@ -57,10 +57,10 @@ class Job(models.Model):
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     queue = models.CharField(max_length=10, choices=Queue, default=Queue.MEMORY)
-    # The attempt to which the job belongs. For a summary or a narration, this is the attempt at the
+    # The attempt that the job belongs to. For a summary or a narration, this is the attempt at the
     # last turn that the job tells. For a late result, it is the attempt that asked for the result,
-    # or the attempt at the end of the summary's stretch. For a job GO_ON, it is the attempt after
-    # which somebody acts.
+    # or the attempt at the end of the summary's stretch. For a job GO_ON, somebody acts after this
+    # attempt.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )

@@ -1,12 +1,12 @@
 """Escapes text of other authors, so that a model cannot mistake it for a part of the request.
 
 The escaped text has no heading of a layer, no element of memory, no tool call, no key of an object
-with calls, and no mark by which chat templates separate speakers. Invisible letters and look-alikes
+with calls, and no mark that chat templates put between speakers. Invisible letters and look-alikes
 from other scripts cannot hide a heading or an element.
 
-Where the text imitates such a part, one sign is escaped, and everything else stays the same. A
+Where the text imitates such a part, one sign is escaped, and everything else is left the same. A
 story keeps its own headings, its tags and its "<3". Escaping an escaped text changes nothing. The
-stored text stays as it was written.
+stored text is not changed.
 """
 
 import re
@@ -29,8 +29,8 @@ CALL_ELEMENT, CALLS_KEY = "call", "calls"
 _CALL_KEYS = (CALLS_KEY, "tool_calls", "arguments")
 _LAYER_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _elements = {*ELEMENTS, CALL_ELEMENT}
-# The words of headings such as "### Response:", after which models are trained to answer. Such a
-# heading counts only with its colon.
+# The words of headings such as "### Response:". Models are trained to answer after such a heading.
+# Such a heading counts only with its colon.
 _TAUGHT = ("instruction", "input", "response", "system", "user", "human", "assistant")
 
 # A pattern for a heading of a layer. Between the start of the line and the number sign it allows
@@ -52,8 +52,8 @@ _KEY = re.compile(
 def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool = False) -> str:
     """Return the text with everything escaped that imitates a part of the request.
 
-    If `has_elements` is True, the elements in the text stay unchanged, because the engine wrote
-    them. If `has_calls` is True, its tool calls stay unchanged.
+    If `has_elements` is True, the elements in the text are not changed, because the engine wrote
+    them. If `has_calls` is True, its tool calls are not changed.
     """
     if any(sign in text for sign in _NUMBER_SIGNS):
         text = _HEADING.sub(_guard_heading, text)

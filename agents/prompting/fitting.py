@@ -16,7 +16,7 @@ from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.layers import IN, OUT, Layer, Piece, Pieces, Trim
 from agents.prompting.sent_layers import SentLayer, join_layers
 
-# The layers whose texts the GM can shorten, with the words by which messages name these texts.
+# The layers whose texts the GM can shorten, with the words for these texts in messages.
 EDITABLE = {
     "WORLD_TEXT": "the world text on Tab 1",
     "CHAPTER_TEXT": "the chapter text on Tab 1",
@@ -27,7 +27,7 @@ EDITABLE = {
 # The layer with a text that is locked. A message names it last, because the GM can shorten this
 # text only in a copy of the chapter.
 _LOCKED = "AGENT_IDENTITY"
-# The layers whose texts the GM cannot shorten, with the words by which messages name these texts.
+# The layers whose texts the GM cannot shorten, with the words for these texts in messages.
 NOT_EDITABLE = {
     **dict.fromkeys(
         ("RECENT_CONTEXT", "RECENT_CONTEXT_CHUNK", "FULL_CHAPTER_CONTEXT"), "transcript"
@@ -177,13 +177,14 @@ def _fit(
 
 
 def _limit(layer: Layer) -> float:
-    """Return the most tokens that the layer may have, even if there is room for more."""
+    """Return the limit of tokens of the layer. It holds even if there is room for more."""
     return math.inf if layer.most_tokens is None else layer.most_tokens
 
 
 def _trim(layer: Layer, room: float, grain: float) -> Layer:
-    """Trim the layer by its rule until its weight is at most `room`, or until only pieces that must
-    stay are left. With a `grain`, the weight that is dropped is at least a multiple of it."""
+    """Trim the layer by its rule until its weight is at most `room`, or until only pieces are left
+    that may not be trimmed. With a `grain`, the weight that is dropped is at least a multiple of
+    it."""
     excess = layer.weight - room
     if excess <= 0 or layer.trim is Trim.NEVER:
         return layer

@@ -51,7 +51,7 @@ def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = N
 
 
 def process_map(here: str) -> Source:
-    """Return a source for the map of the process, in which `here` marks the agent's place.
+    """Return a source for the map of the process. In the map, `here` marks the agent's place.
 
     The minimal tier has no map.
     """
@@ -318,7 +318,7 @@ def _memory(
 
 @dataclass(frozen=True)
 class _Memory:
-    """The memory of a chapter, which stays the same until the next summary or ruling."""
+    """The memory of a chapter, which does not change until the next summary or ruling."""
 
     folded: Fold = field(compare=False)
     cast: tuple[Character, ...]
@@ -390,7 +390,7 @@ def _line_piece(line: StateLine, *, with_intent: bool = False) -> Piece:
 
 
 # The cache of contexts. A key is the chapter, the first prompt and the reader. A value also has the
-# state of the chapter from which it was made. The limit of the cache counts characters.
+# state of the chapter that it was made from. The limit of the cache counts characters.
 _ContextState = tuple[datetime, int, tuple[Character, ...]]
 _ContextKey = tuple[uuid.UUID, int, Audience | None]
 _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] = KeptRecent(

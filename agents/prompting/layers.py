@@ -1,4 +1,4 @@
-"""The layers of a request, and the pieces of which they are made."""
+"""The layers of a request, and the pieces that make up a layer."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
 
 
 class Trim(Enum):
-    """The rule by which a layer is trimmed. Pieces of the lowest rank are trimmed first."""
+    """The rule for trimming a layer. Pieces of the lowest rank are trimmed first."""
 
     NEVER = "never"
     OLDEST_FIRST = "oldest first"
@@ -54,10 +54,10 @@ class Piece:
     `has_elements` says that the engine wrote the text and has escaped the words of others in it.
     `has_calls` says that the text explains the forms of tool calls, or that the model itself wrote
     the calls in it. If `heads` is not 0, the piece is the heading of this many pieces after it, and
-    is dropped with the last of these pieces. `block` and `place` are the words by which a record
-    names the piece if it was left out, such as "Prompts 1-7" and "event 2". Only pieces of memory
-    and of the transcript have a `block`. `prompt` is the number of the turn that the piece tells,
-    or 0. `recorded_at` is the place of the piece's line in the record of its layer, or None.
+    is dropped with the last of these pieces. `block` and `place` are the words for the piece in a
+    record if it was left out, such as "Prompts 1-7" and "event 2". Only pieces of memory and of the
+    transcript have a `block`. `prompt` is the number of the turn that the piece tells, or 0.
+    `recorded_at` is the place of the piece's line in the record of its layer, or None.
     """
 
     text: str
@@ -124,9 +124,8 @@ class Pieces(tuple[Piece, ...]):
 
     @cached_property
     def order(self) -> list[int]:
-        """The places of the pieces that may be trimmed, in the order in which they give way: the
-        pieces of the lowest rank first, and of equal rank the oldest first. Headings are not among
-        them."""
+        """The places of the pieces that may be trimmed, in the order of trimming: the pieces of the
+        lowest rank first, and of equal rank the oldest first. Headings are not among them."""
         places = (at for at, piece in enumerate(self) if not (piece.heads or piece.must_stay))
         return sorted(places, key=lambda at: self[at].rank)
 
@@ -190,7 +189,7 @@ class Pieces(tuple[Piece, ...]):
 
     def without_first(self, count: int) -> "Pieces":
         """Return the pieces without the first `count` pieces of the order, and without the headings
-        under which all pieces were dropped."""
+        whose pieces were all dropped."""
         shorter = self._shorter.get(count)
         if shorter is None:
             both = list(zip(self, self._goes_at, strict=True))

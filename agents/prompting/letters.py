@@ -65,7 +65,7 @@ class Letters:
 
 
 def letters_of(texts: Iterable[str]) -> Letters | None:
-    """Return the letters of the script in which most of the texts is written, or None if a grammar
+    """Return the letters of the script that most of the texts is written in, or None if a grammar
     cannot hold this script."""
     scripts: Counter[str] = Counter()
     for sign, count in Counter(chain.from_iterable(texts)).items():

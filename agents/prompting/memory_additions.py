@@ -1,4 +1,4 @@
-"""The keys for which a mode asks agent 8 beside the keys of a delta, for example for the facts that
+"""The keys that a mode asks agent 8 for beside the keys of a delta, for example for the facts that
 people have learned.
 
 The added keys never make a delta unusable: an added entry that does not fit is left out. The added

@@ -17,18 +17,22 @@ from memory.telling.session_state import ELEMENTS_OF_NOW, StateLine, heading_of
 from sessions.models import Session
 
 _NAME = "RECALLED_PASSAGES"
-# The fractions of the budget that passages have at least and at most, and the most tokens by tier.
-# The tokens that are kept free cost lines of memory. When memory gives way, it usually leaves more
-# room than that. A small model gets few passages, because it reads them anew with every prompt.
+# How much room passages have: the lower and the upper limit as fractions of the budget, and the
+# limit of tokens for each tier. The tokens that are kept free cost lines of memory. When memory
+# gives way, it usually leaves more room than that. A small model gets few passages, because it
+# reads them anew with every prompt.
 _LEAST_SHARE, _MOST_SHARE = 0.03, 0.1
 _MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 700, "minimal": 400}
-# The most tokens while memory is told whole. Little has to be found again then, and passages are
-# expensive: no cache keeps them, so a passage costs as much as memory of ten times its length.
+# Passages have at most this many tokens while the request has the whole of memory. Little has to be
+# found again then, and passages are expensive: no cache keeps them, so a passage costs as much as
+# memory of ten times its length.
 _MOST_IF_ALL_STAYS = 220
-# The most passages, and the fraction of the best passage's score that every other passage needs.
+# There are at most this many passages. The second number is the fraction of the best passage's
+# score that every other passage needs.
 _MOST_PASSAGES, _LEAST_OF_BEST = 16, 0.4
-# The most lines of memory that say how things stand, and the fraction of the room that these lines
-# may fill before any other passage, because a character must first of all know what holds now.
+# At most this many passages are lines of memory that say how things stand. The second number is the
+# fraction of the room that these lines may fill before any other passage, because a character must
+# first of all know what holds now.
 _MOST_OF_NOW, _SHARE_OF_NOW = 12, 0.5
 _MEMORY, _EARLIER = "memory", "earlier_chapter"
 
@@ -60,7 +64,7 @@ def _find(
     pieces may tell the prompts from `start` on.
 
     Turns are told as the context would tell them, and whole. Lines of memory are told as memory
-    tells them. If there is not enough room, the best passages stay.
+    tells them. If there is not enough room, the best passages are kept.
     """
     words = subject.attempt.words if subject.attempt else ""
     if not words:
@@ -175,8 +179,8 @@ class _OfChapter:
 
 
 def _place(line: StateLine) -> tuple[int, tuple[int, int]]:
-    """Return the key by which lines are ordered, as in memory: lines of the lock, then lines about
-    events, then lines that say how things stand."""
+    """Return the sort key of a line, as in memory: lines of the lock, then lines about events, then
+    lines that say how things stand."""
     if line.under:
         return 1, line.under
     return (2 if line.prompt else 0), (line.prompt, 0)

@@ -28,13 +28,13 @@ from sessions.roster import Character
 class Subject:
     """The subject of one request.
 
-    `slot` is the character who is addressed. `attempt` is the attempt for which the request is
-    made. For memory it is the last attempt of the stretch. `before` is a prompt that is left out
-    together with all later prompts, because the request is for another attempt at this prompt.
-    `audience` are the characters for whom memory is written. `waiting` are deltas of the same
-    stretch that the audience may read and that are not stored yet.
+    `slot` is the character who is addressed. `attempt` is the attempt that the request is made for.
+    For memory it is the last attempt of the stretch. `before` is a prompt that is left out together
+    with all later prompts, because the request is for another attempt at this prompt. `audience`
+    are the characters whose memory is written. `waiting` are deltas of the same stretch that the
+    audience may read and that are not stored yet.
 
-    `budget_tokens` is the most tokens of the whole request, for sources that need this number.
+    `budget_tokens` is the limit of tokens of the whole request, for sources that need this number.
     `own_pieces` has, by the name of a layer, the pieces that belong to only this request.
     `worked_out` has values that the sources of a mode work out once for several layers of this
     request, such as the world, under names of the mode's own.
@@ -92,7 +92,7 @@ def no_pieces(subject: Subject, tier: Tier) -> Sequence[Piece]:
 
 @dataclass(frozen=True)
 class LayerDeclaration:
-    """A layer of an agent, with the source of its text and the rule by which it is trimmed.
+    """A layer of an agent, with the source of its text and the rule for trimming it.
 
     `source` returns the pieces for a tier, and a layer without pieces is left out. With
     `searching`, the pieces are found when the other layers are fitted. `tiers` limits the
@@ -121,7 +121,7 @@ class LayerDeclaration:
     # hash as a key of the cache.
     most_tokens: Mapping[Tier, int] = field(default_factory=dict, hash=False)
     is_kept: bool = False
-    # True if the layer tells memory, for which STORYENGINE_MEMORY_TOKENS has the most tokens.
+    # True if the layer tells memory. STORYENGINE_MEMORY_TOKENS limits the tokens of such layers.
     is_memory: bool = False
     searching: Searching | None = None
 
@@ -152,15 +152,14 @@ class LayerDeclaration:
 
 
 def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) -> list[Layer]:
-    """Return the layers in the order in which they are declared. Left out are layers without
-    pieces, unless a search may find pieces for them or their record says why they have none."""
+    """Return the layers in the order of their declarations. Left out are layers without pieces,
+    unless a search may find pieces for them or their record says why they have none."""
     layers = (_layer(one, subject, tier) for one in declared if tier in one.tiers)
     return [layer for layer in layers if layer.pieces or layer.search or layer.record]
 
 
-# The values on which a cached layer depends: the tier, the state of the chapter, the prompt to
-# leave out, the budget and the cast. A change of anything else also changes the chapter's
-# `updated_at`.
+# The values that a cached layer depends on: the tier, the state of the chapter, the prompt to leave
+# out, the budget and the cast. A change of anything else also changes the chapter's `updated_at`.
 _LayerState = tuple[Tier, datetime, int | None, int | None, tuple[Character, ...]]
 _Kept = tuple[_LayerState, Layer]
 # The cache of the newest layers of each chapter and reader. The limit of the cache counts pieces.

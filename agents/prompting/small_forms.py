@@ -1,4 +1,4 @@
-"""The form in which an agent is asked if its model is the embedded one.
+"""The form of an agent's requests if its model is the embedded one.
 
 A model as small as this copies parts of a long request, speaks for everybody and loses the thread.
 It writes far better from one plain question after a few examples of other stories, with a grammar
@@ -48,9 +48,9 @@ class SmallForm:
     `grammar` returns the grammar (GBNF) of the answer to an attempt, or "" for none. `faults` says
     what is wrong with an answer, in words that follow "The first answer". A model is asked anew,
     one try after the other, until an answer has no fault, and at most `most_tries` times; the
-    answer with the fewest faults is taken. `hears` is one sentence by which the page of play says
-    how much the model is told. Chapters that the form does not suit, such as those in another
-    language, get the usual request.
+    answer with the fewest faults is taken. `hears` is one sentence for the page of play. It says
+    how much of the story is in the model's requests. Chapters that the form does not suit, such as
+    those in another language, get the usual request.
     """
 
     layers: tuple[LayerDeclaration, ...]

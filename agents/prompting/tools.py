@@ -24,7 +24,7 @@ from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 # as a JSON object, or as XML in the text.
 ToolForm = Literal["native", "json", "xml"]
 
-# The most questions that one tool call may ask. Each question is a call of a model.
+# One tool call may ask at most this many questions. Each question is a call of a model.
 MOST_QUESTIONS = 2
 
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
@@ -58,7 +58,7 @@ class ProposedChange:
 class ToolContext:
     """All data that a tool may know.
 
-    `reader` is the slot of the character for whom the tool reads, or None if the narrator acts.
+    `reader` is the slot of the character that the tool reads for, or None if the narrator acts.
     `readable` is the data that this character or narrator may know at this step. `changes` are the
     changes that earlier tool calls of this run proposed. `answers` are the answers to the questions
     of `Tool.asks`, in order: each an instance of the arguments of its AnswerTool, or None if the

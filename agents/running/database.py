@@ -59,9 +59,9 @@ async def _run_in(
     context = copy_context()
 
     def run() -> R:
-        # The connection stays open as long as its thread, because opening a connection, or taking
-        # one from a pool, takes longer than most pieces of work. If the database server has closed
-        # the connection, it is closed here too, and the next query opens a new one.
+        # The connection is kept open as long as its thread lives, because opening a connection, or
+        # taking one from a pool, takes longer than most pieces of work. If the database server has
+        # closed the connection, it is closed here too, and the next query opens a new one.
         if connection.connection is not None and not connection.is_usable():
             connection.close()
         return context.run(work, *args, **kwargs)

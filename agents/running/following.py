@@ -62,7 +62,7 @@ class ShownReply:
     def bring_to(
         self, text: str, steps: Sequence[StepChanges], run_id: uuid.UUID, note: str = ""
     ) -> Iterator[ReplyText | StepChanges]:
-        """Yield the parts by which the shown text becomes this text. The changes of a step come at
+        """Yield the parts that turn the shown text into this text. The changes of a step come at
         their place in the text, so they wait until the text before them has come."""
         for step in steps:
             key = (run_id, step.step)

@@ -24,7 +24,7 @@ _DIGITS = 8
 # a busy database may delay a heartbeat.
 DEAD_AFTER = timedelta(seconds=45)
 # Older rows are deleted. A container has a new name after each start, so its old rows would
-# otherwise stay for ever.
+# otherwise be kept for ever.
 _FORGOTTEN_AFTER = timedelta(days=1)
 
 
@@ -51,13 +51,13 @@ def store_heartbeat(
 
 
 def key_fingerprint() -> str:
-    """Return a few digits of a hash of SECRET_KEY, by which processes notice different keys. There
+    """Return a few digits of a hash of SECRET_KEY, which let processes notice different keys. There
     are so few digits that nobody can find a weak key by them."""
     return salted_hmac("storyengine.heartbeats", "", algorithm="sha256").hexdigest()[:_DIGITS]
 
 
 def most_connections() -> int:
-    """Return the most connections to a database server that this process may open, or 0."""
+    """Return how many connections to a database server this process may open at most, or 0."""
     pool = connection.settings_dict["OPTIONS"].get("pool")
     return int(pool["max_size"]) if isinstance(pool, dict) else 0
 

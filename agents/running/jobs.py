@@ -39,8 +39,8 @@ logger = logging.getLogger(__name__)
 JOB_LEASE = timedelta(seconds=20)
 # A job is given up after this many runs in which its worker died.
 MAX_ATTEMPTS = 6
-# The failures in which no model answered. For a job with a late result they do not count as runs,
-# because they say nothing about the work itself.
+# The errors that mean that no model answered. For a job with a late result they do not count as
+# runs, because they say nothing about the work itself.
 _UNANSWERED = (ChapterError, ModelNotReady, ProviderUnreachable, ProviderRefused, ProviderBusy)
 
 
@@ -201,7 +201,7 @@ def finish(job: Job, **changes: Any) -> bool:
 
 
 def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
-    """Mark the job failed. The finished parts of the job stay for the next try.
+    """Mark the job failed. The finished parts of the job are kept for the next try.
 
     `error` tells the GM what `cause` means for the chapter. A job with a late result becomes void
     instead if `cause` is an error of the program, or after MAX_ATTEMPTS runs. For such a job, a run
@@ -312,7 +312,7 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
     """Queue the jobs of dead workers again, without giving notice.
 
     A job that has run too often is not queued again. A summary or a late result is cancelled if its
-    attempt is not chosen now. The jobs of a deleted chapter stay as they are until it is brought
+    attempt is not chosen now. The jobs of a deleted chapter are not changed until it is brought
     back. If a page asks for one chapter, somebody waits for its memory.
     """
     now = timezone.now()

@@ -22,8 +22,8 @@ class ReplyText:
 
 @dataclass(frozen=True)
 class ReplyEnded:
-    """The end of a reply, with its attempt. `refusal` is the error by which the engine refused the
-    reply. None if the engine did not refuse it.
+    """The end of a reply, with its attempt. `refusal` is the error that the engine raised to refuse
+    the reply. None if the engine did not refuse it.
 
     `events` are the events of the attempt if this process committed it, so that they need not be
     read again.
@@ -93,7 +93,7 @@ class LiveReply:
 
     def go_back(self, place: int, note: str) -> None:
         """Take back all text after this place. `place` is a value that the property `place` had
-        earlier. The changes before the place stay."""
+        earlier. The changes before the place are kept."""
         self.parts = self.parts[:place]
         self.note = note
         self._replaced += 1

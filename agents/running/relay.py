@@ -28,11 +28,12 @@ logger = logging.getLogger(__name__)
 # The seconds between two additions to a stream. All that a model writes meanwhile becomes one
 # addition.
 _BATCH_SECONDS = 0.02
-# The seconds for which a stream is kept after the last addition, and after its end.
+# A stream is kept for these numbers of seconds after the last addition, and after its end.
 _KEPT_SECONDS, _KEPT_AFTER_END_SECONDS = 900, 30
-# The seconds after which a connection that failed is tried again.
+# A connection that failed is tried again after this many seconds.
 _RETRY_SECONDS = 5.0
-# The most seconds of waiting for an answer of Redis. A reader waits for a piece at most a second.
+# An answer of Redis is awaited for at most this many seconds. A reader waits for a piece at most a
+# second.
 _TIMEOUT_SECONDS = 3.0
 _STOPS = "storyengine:stops"
 _ERRORS = (RedisError, OSError)
@@ -181,7 +182,7 @@ async def listen_for_stops(is_told: Callable[[uuid.UUID], None]) -> None:
 
 def _raise_if_cancelled() -> None:
     """Raise CancelledError if the task was cancelled. A connection that cannot be closed may put
-    its own error in the place of the cancellation, and the task would then go on for ever."""
+    its own error in the place of the cancellation, and the task would then never end."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError

@@ -150,9 +150,10 @@ def _note_loss(job: Job) -> None:
 
 
 async def _renew(job: Job, watch: Watch) -> bool:
-    """Renew the lease. Returns whether the work may go on.
+    """Renew the lease. Returns whether the work may be continued.
 
-    The work goes on even if the database cannot be reached, because this may last only a moment.
+    The work is continued even if the database cannot be reached, because this may last only a
+    moment.
     """
     try:
         return await in_database(renew, job, partial_text=watch.text, progress=watch.progress)

@@ -2,7 +2,7 @@
 it takes next.
 
 A job that nobody waits for never holds the last of several threads, and long writing holds at most
-half of them. So a worker can always begin a job for which a person waits, unless all its threads
+half of them. So a worker can always begin a job that a person waits for, unless all its threads
 already hold such jobs.
 """
 
@@ -103,11 +103,11 @@ def leave_place(job_id: uuid.UUID) -> None:
 
 
 def next_due(*, most: int | None = None, after: timedelta | None = None) -> list[uuid.UUID]:
-    """Return at most `most` due jobs for which this worker has places. The jobs for which persons
-    wait come first, and then the oldest jobs, so that neither memory nor long writing keeps the
-    other waiting.
+    """Return at most `most` due jobs that this worker has places for. The jobs that people wait for
+    come first, and then the oldest jobs, so that jobs of memory and jobs of long writing do not
+    keep each other waiting.
 
-    The jobs have been due for at least the time `after`. Jobs for which nobody waits have been due
+    The jobs have been due for at least the time `after`. Jobs that nobody waits for have been due
     for at least the pause.
     """
     held, found = _held(), list[uuid.UUID]()

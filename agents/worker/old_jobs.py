@@ -11,7 +11,7 @@ from agents.models import Job, LLMArtifact
 from memory.models import NarrativeDraft
 
 KEPT_AFTER_END = timedelta(days=30)
-# The number of jobs that one sweep looks at. The next sweep of the process goes on behind the last
+# The number of jobs that one sweep looks at. The next sweep of the process begins behind the last
 # of these jobs. So a sweep costs the same however many jobs there are.
 LOOKED_AT = 500
 _BEFORE_ALL = uuid.UUID(int=0)
@@ -40,9 +40,9 @@ def remove_old_jobs() -> int:
 def _removable() -> "QuerySet[Job]":
     """Return the jobs that can be removed.
 
-    A job stays if it has a call or a draft, or if it has a late result, because a run may still
-    take the result and an export has it. The newest job of each kind in a chapter stays, because
-    pages show it, and so does a failed summary, because it may be tried again.
+    A job is kept if it has a call or a draft, or if it has a late result, because a run may still
+    take the result and an export has it. The newest job of each kind in a chapter is kept, because
+    pages show it, and so is a failed summary, because it may be tried again.
     """
     newer = Job.objects.filter(
         session=OuterRef("session"), kind=OuterRef("kind"), created_at__gt=OuterRef("created_at")

@@ -37,8 +37,8 @@ SWEEP_LEASE = timedelta(seconds=40)
 # time is shorter than the pause between two sweeps, so that the jobs that a sweep has queued again
 # are done before the next one.
 UNHEARD_AFTER = timedelta(seconds=5)
-# The most seconds that a worker waits at its end for each job that its sweep has begun, until the
-# job is given back.
+# When a worker ends, it waits at most this many seconds for each job that its sweep has begun,
+# until the job is given back.
 _LETTING_GO_SECONDS = 5.0
 
 

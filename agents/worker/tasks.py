@@ -11,8 +11,7 @@ from agents.running.work import STOPPING, work_on, work_on_next
 
 
 @shared_task(
-    # The name of the task in notices. The name does not depend on the module in which the task
-    # stands.
+    # The name of the task in notices. The name does not depend on the task's module.
     name="agents.tasks.run_job",
     # The task may be repeated after this error, which means that the job was not claimed.
     autoretry_for=(DatabaseError,),

@@ -313,7 +313,7 @@ def _read_changes(payload: dict[str, Any], prompts: Prompts) -> Iterator[tuple[s
 
 
 def _acts(payload: dict[str, Any], prompts: Prompts) -> dict[str, tuple[str, Prompts]]:
-    """Return the people who act in the block, each with their name and the prompts in which they
+    """Return the people who act in the block, each with their name and the prompts where they
     act."""
     acts: dict[str, tuple[str, Prompts]] = {}
     for name, entry in _actors(payload):

@@ -45,7 +45,7 @@ class Happening(Fact):
 @dataclass(frozen=True)
 class Past:
     """A value that no longer holds. `held_at` and `place` say which entry of memory stated it, and
-    `mention` is the entry from which on it no longer held."""
+    `mention` is the entry that ended it."""
 
     text: str
     held_at: Prompts

@@ -29,7 +29,8 @@ class Members:
         """Return the name of the member of the cast whom this key names. The key may be a part of
         the member's name.
 
-        Returns "" if no member has such a name, or if several members have this part of a name.
+        Returns "" if no member has such a name, and also if several members have this part of a
+        name.
         """
         key = plain_key(key)
         if key not in self._known:

@@ -1,4 +1,4 @@
-"""Reads the numbers of the prompts from which the entries of a delta come."""
+"""Reads the numbers of the prompts that the entries of a delta come from."""
 
 import re
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ def numbers_in(value: Any) -> list[int]:
 
 
 def from_prompts(value: Any, prompts: Prompts) -> Prompts:
-    """Return the prompts of a block, with the numbers of the prompts from which an entry comes.
+    """Return the prompts of a block, with the numbers of the prompts that an entry comes from.
     Numbers of other prompts are ignored, as an imported block may have any."""
     numbers = (one for one in numbers_in(value) if one > 0 and prompts.first <= one <= prompts.last)
     return replace(prompts, at=tuple(numbers))
@@ -59,7 +59,7 @@ def ranges_of(numbers: Iterable[int]) -> list[Prompts]:
 
 
 def sources_of(*told: Prompts) -> list[Prompts]:
-    """Return the prompts from which these entries of memory come, as ranges: the prompts that an
+    """Return the prompts that these entries of memory come from, as ranges: the prompts that an
     entry names, or else all prompts that its block covers. No range is returned twice."""
     named = sorted({number for prompts in told for number in prompts.at})
     whole = {Prompts(one.first, one.last) for one in told if not one.at}

@@ -20,7 +20,7 @@ class Prompts:
     so for the setup both are 0.
 
     For an entry of memory these are the prompts that the entry's block covers. If the entry names
-    the prompts from which it comes, `at` has their numbers.
+    the prompts that it comes from, `at` has their numbers.
     """
 
     first: int
@@ -29,7 +29,7 @@ class Prompts:
 
     @property
     def end(self) -> int:
-        """The last prompt from which the entry comes, as far as memory names it."""
+        """The last prompt that the entry comes from, as far as memory names it."""
         return self.at[-1] if self.at else self.last
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Checks the numbers of the prompts from which the entries of a delta come.
+"""Checks the numbers of the prompts that the entries of a delta come from.
 
 Agent 8 writes the numbers beside each entry (`at`). A number is dropped if the delta's audience did
 not witness such a prompt in the stretch. A wrong number never makes a delta unusable, and the

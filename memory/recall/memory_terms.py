@@ -102,7 +102,7 @@ def rank_memory(reader: Reader, asked: Question, language: str) -> list[tuple[St
 
 
 # The terms are cached. There are few lines and places compared with the words of the record, and
-# most of them stay the same when memory grows.
+# most of them do not change when memory grows.
 @lru_cache(maxsize=16_384)
 def count_terms(text: str, language: str) -> Counter[str]:
     """Return the terms of a text of memory. The result must not be changed."""

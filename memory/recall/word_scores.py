@@ -1,6 +1,6 @@
 """Keeps the scores that words add to texts which do not change.
 
-Play goes on in the latest chapter, so earlier chapters seldom change. With the kept scores, a
+Play continues in the latest chapter, so earlier chapters seldom change. With the kept scores, a
 search of an earlier chapter takes few steps for each text that has a word of the question.
 """
 

@@ -57,8 +57,8 @@ _BEFORE_SHORT_ARABIC = re.compile("[وفبل]|[وف][بل]")
 _BEFORE_HEBREW = re.compile("ו?(?:כש|ש)?[המלבכ]?")
 _BEFORE_SHORT_HEBREW = re.compile("ו?(?:כש|ש)?[מלבכ]?")
 _SHORT_ARABIC, _SHORT_HEBREW = 3, 3
-# The vowels of Thai and Lao that stand before the letter after which they are spoken, and those
-# that stand behind it.
+# The vowels of Thai and Lao that are written before their consonant but spoken after it, and the
+# vowels that are written behind it.
 _VOWELS_BEFORE, _VOWELS_BEHIND = (
     "\u0e40-\u0e44\u0ec0-\u0ec4",
     "\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3",

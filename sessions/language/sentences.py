@@ -21,7 +21,7 @@ _OWN = (
     "\u17d4\u17d5\u1803\u1809\u1c7e\u1c7f\uabeb"
 )
 _JOINED = _OF_HAN + _OWN
-# The marks after which a sentence goes on: commas and the like of these scripts.
+# A sentence is not ended by these marks: commas and the like of these scripts.
 _CLAUSE_MARKS = (
     ",;:\u055d\u060c\u061b\u0f14\u104a\u1363-\u1366\u17d6\u1802\u3001\uff0c\uff1a\uff1b\uff64"
 )
@@ -48,7 +48,7 @@ _END = re.compile(
 _LINES = re.compile(r"\n\s*")
 _SPACE = re.compile(r"\s*")
 _QUOTED = "[\"'\u201c\u201d\u2019\u00bb\u203a\u05f4\u300d\u300f\u301e\u301f\uff02]"
-# Signs for long vowels and notes of music, with which speech may end in Japanese.
+# Signs for long vowels and notes of music. Speech may end with them in Japanese.
 _SUNG = "\u301c\uff5e\u266a-\u266c"
 _GOES_ON = re.compile(rf"[{_CLAUSE_MARKS}{_DASHES}{_SUNG}][{_MAY_CLOSE}]*\Z|{_QUOTED}\Z")
 # Lines that are spoken words, behind a dash, three points or an opening mark, and lines that stand
@@ -60,16 +60,16 @@ _SPEECH = re.compile(
 _ENCLOSED = re.compile(r"\*[^*\s].*[^*]\*|_[^_\s].*[^_]_|\(.+\)|\uff08.+\uff09|\[.+\]", re.DOTALL)
 _LETTER_OF_THAI_OR_LAO = re.compile(rf"[{_THAI_AND_LAO}][^\w{_THAI_AND_LAO}]*\Z")
 
-# Speech in quotation marks. A quotation that nothing closes goes on to the end.
+# Speech in quotation marks. A quotation that nothing closes lasts to the end.
 _QUOTATION = re.compile(
     '("[^"]*"?|\u201c[^\u201d]*\u201d?|\u201e[^\u201c\u201d]*[\u201c\u201d]?'
     "|\u300c[^\u300d]*\u300d?)"
 )
 
-# The marks after which a word is complete, because these marks are no part of a word and open
+# A word is complete before one of these marks, because these marks are no part of a word and open
 # nothing.
 WORD_ENDS = re.compile(rf"[{_SPACED}{_JOINED}{_CLAUSE_MARKS}{_CLOSING}]\Z")
-# Such marks of Chinese and Japanese, after which no blank stands.
+# The same for the marks of Chinese and Japanese. No blank stands after these marks.
 BLANKLESS_ENDS = re.compile(rf"[{_OF_HAN}\u3001\uff0c\uff1a\uff1b\uff64{_CLOSING_OF_HAN}]\Z")
 
 

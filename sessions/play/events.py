@@ -106,9 +106,9 @@ def store_events(events: Sequence[Event]) -> None:
 
 
 def language_of_terms(events: Sequence[Event], chapter: Session) -> str:
-    """Return the language by which the terms of an attempt's events are made: the language that the
-    user has set, or the language that the events show. Events that show no language, such as "Ja.",
-    have the language of the chapter."""
+    """Return the language for making the terms of an attempt's events: the language that the user
+    has set, or the language that the events show. Events that show no language, such as "Ja.", have
+    the language of the chapter."""
     shown = "" if chapter.language else language_of(_texts(events))
     return shown or stemmer_of(chapter.told_language)
 

@@ -88,7 +88,7 @@ _HEAD = re.compile(r"(?P<name>[A-Za-z][\w.:/-]{0,99})(?=\s*(?:\{|\[(?:ARGS|CALL_
 _HEAD_SO_FAR = re.compile(
     r"[A-Za-z][\w.:/-]{0,99}\s*\[?(?:[A-Z_]*)|[A-Za-z][\w.:/-]{0,99}\s*`{0,2}"
 )
-# The letters with which a mark may begin. Text that cannot become a mark is let through.
+# The letters that a mark may begin with. Text that cannot become a mark is let through.
 _BEGINNINGS = (
     "tool", "function", "invoke", "pythontag", "startfunction", "startaction", "endfunction",
     "endaction", "antml", "minimax", "action", "plugin", "pythonst", "pythonend",
@@ -107,8 +107,8 @@ def letters(text: str) -> str:
 def find_here(
     window: str, tools: Iterable[str], *, is_whole: bool, within: bool, in_fence: bool
 ) -> Found | Literal["open"] | None:
-    """Return the mark or the call with which the window begins. Return None if it begins with words
-    of the story, and "open" if more of the text is needed.
+    """Return the mark or the call at the beginning of the window. Return None if it begins with
+    words of the story, and "open" if more of the text is needed.
 
     `is_whole` says that nothing follows the window. `within` is True behind a mark or in a fence,
     where names and separators may stand.
@@ -154,8 +154,8 @@ _BEFORE_NAMES = ("print", "default_api", "functions", "tools", "functools")
 
 @lru_cache(maxsize=32)
 def word_starts(tools: frozenset[str]) -> frozenset[str]:
-    """Return the beginnings of the names of tools, by which a word may begin a call in Python. The
-    set is empty if there are no tools."""
+    """Return the beginnings of the names of tools. A word with such a beginning may begin a call in
+    Python. The set is empty if there are no tools."""
     names = {*_spellings(tools), *_BEFORE_NAMES} if tools else set()
     return frozenset(name[:end] for name in names for end in range(len(name) + 1))
 
@@ -166,8 +166,7 @@ def is_name(word: str, tools: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=32)
 def call_starts(tools: frozenset[str]) -> re.Pattern[str]:
-    """Return the pattern of the signs and words with which a call may begin within words of the
-    story."""
+    """Return the pattern of the signs and words that may begin a call within words of the story."""
     names = "|".join([*sorted(_spellings(tools)), "print"])
     code = rf"|(?<![\w.])(?:(?:default_api|functions|tools)\.)?(?:{names})\(" if tools else ""
     known = "|".join(sorted(_spellings(tools)))
@@ -179,7 +178,7 @@ def call_starts(tools: frozenset[str]) -> re.Pattern[str]:
 
 
 def label_start(text: str, near: int) -> int:
-    """Return the place from which the last line may be the beginning of a label, or -1."""
+    """Return the place in the last line where a label may begin, or -1."""
     at = max(text.rfind("\n") + 1, near)
     line = text[at:]
     return at if line and any(one.startswith(line) for one in _LABELS) else -1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from agents.prompting.forms.call_marks import Found
 from agents.prompting.forms.call_shapes import Said
 
-# The most signs of a call in Python, and of unreadable text between two marks.
+# A call in Python, or unreadable text between two marks, has at most this many signs.
 LONGEST_CODE = 4_000
 _CODE_SIGN = re.compile(r"[()\[\]{}\"']|\\(?:.|\Z)", re.DOTALL)
 

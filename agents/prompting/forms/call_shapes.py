@@ -33,8 +33,8 @@ _CALLS = {folded(CALLS_KEY), "toolcalls", "functioncalls", "toolcall", "function
 _TEXTS = ("text", "content", "response", "narration", "story", "reply", "message", "answer")
 _ARGUMENTS = {folded(key) for key in ARGUMENT_KEYS}
 _NAMES = {folded(key) for key in NAME_KEYS}
-# The keys under which a call has its arguments, if its name is not the name of a tool. Other words
-# for arguments may be keys of any object.
+# A call whose name is not the name of a tool has its arguments under these keys. Other words for
+# arguments may be keys of any object.
 _PLAIN_ARGUMENTS = {"arguments", "parameters"}
 _BESIDE_A_CALL = {"id", "type", "index", "callid", "toolcallid", "role"}
 _IDENTIFIER = re.compile(r"[A-Za-z][\w.:/-]{0,99}")

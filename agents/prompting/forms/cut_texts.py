@@ -12,7 +12,7 @@ from typing import Any
 from sessions.language.words import is_unspaced
 
 _ELLIPSIS = "…"
-# The most characters that are removed at the end of a text.
+# At most this many characters are removed at the end of a text.
 _LONGEST_WORD = 30
 
 

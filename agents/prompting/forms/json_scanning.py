@@ -4,8 +4,8 @@ Models write line breaks and quotation marks inside of strings, trailing commas,
 quotation marks, Python's words for true and null, and brackets that do not match. The scanner
 writes the same value as plain JSON, so that what has arrived can be read at any time.
 
-Each decision depends on the signs before and on a bounded number of signs after, so the pieces in
-which the text arrives make no difference.
+Each decision depends on the signs before and on a bounded number of signs after, so the result is
+the same, however the text is cut into pieces.
 """
 
 import json
@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from sessions.payloads import MAX_DEPTH
 
-# The most signs after a quotation mark, or of a bare word, at which the scanner looks.
+# The scanner looks at no more than this many signs after a quotation mark, or of a bare word.
 LOOK_AHEAD = 200
 _LONGEST_KEY = 64
 # The time of json-repair grows with the square of the text's length.
@@ -51,8 +51,9 @@ def may_begin(text: str) -> bool | None:
 
 
 class JsonScan:
-    """The scanner of one value. `take` is called with the text and a place in it, and returns the
-    place up to which it has read. The rest has to come again, with more text after it."""
+    """The scanner of one value. `take` gets the text and a place in it, reads on from there, and
+    returns the place where it stopped. The next call has to repeat the rest, with more text after
+    it."""
 
     def __init__(self) -> None:
         # True when the outermost bracket was closed, or when text follows that cannot belong to the
@@ -61,7 +62,7 @@ class JsonScan:
         # True if the text is no JSON at all, so that it may be prose.
         self.is_prose = False
         self._out: list[str] = []
-        # The open brackets, each with the key under which it stands.
+        # The open brackets, each with the key that its object or list belongs to.
         self._open: list[tuple[str, str]] = []
         self._quote = ""
         self._word: list[str] = []
@@ -166,7 +167,7 @@ class JsonScan:
         after = after[1:].lstrip()
         if not after:
             return None if needs_more else True
-        # Behind a comma an object goes on with a key, and a list with a value.
+        # Behind a comma, an object continues with a key, and a list with a value.
         is_in_object = bool(self._open) and self._open[-1][0] == "{"
         if after[0] in "\"'}]/#\u201c" or not is_in_object:
             return True

@@ -25,7 +25,7 @@ _RELIABLE = ("high", "very_high")
 
 
 def form_for(facts: ModelFacts) -> Form:
-    """Return the form in which this model should answer.
+    """Return the form that this model's answer should have.
 
     The form is XML only if no JSON schema can be sent and the model writes XML better than JSON.
     """
@@ -73,7 +73,7 @@ def read_reply(
 
     Characters that are no text, such as a control character behind a backslash, are replaced.
     Raises InvalidReply, and no other error, if `check` accepts the reply in neither form. The
-    message is about the form in which the reply seems to be written.
+    message is about the form that the reply seems to have.
     """
 
     def check_text(payload: Payload) -> None:

@@ -22,9 +22,9 @@ _ABOUT = frozenset(
 def without_restatements(payload: Payload) -> Payload:
     """Return the block without repetitions.
 
-    A change of state whose value stays the same is left out. In any other entry, a text that
-    repeats an earlier text becomes empty. Of equal entries in one list, the first entry stays. A
-    text that is a canon lock stands in no other list.
+    A change of state is left out if the value is the same as before. In any other entry, a text
+    that repeats an earlier text becomes empty. Of equal entries in one list, the first entry is
+    kept. A text that is a canon lock stands in no other list.
     """
     canon = payload.get("canon_locks")
     locked = {_said(one) for one in canon} if isinstance(canon, list) else set()

@@ -63,7 +63,7 @@ def _any_numbers(value: object) -> list[int]:
     return []
 
 
-# The numbers of the prompts from which an entry comes.
+# The numbers of the prompts that an entry comes from.
 At = Annotated[list[int], BeforeValidator(_any_numbers), Field(default_factory=list)]
 
 
@@ -200,9 +200,8 @@ class TurnDelta(_Shape):
 
 Shape = WorldChapterLock | TurnDelta
 
-# The limits for a small model: the most characters of a text, and the most entries of a list. Even
-# an answer that reaches all these limits is below the output limit, so the model always completes
-# its object.
+# The limits for a small model: of a text in characters, and of a list in entries. Even an answer
+# that reaches all these limits is below the output limit, so the model always completes its object.
 _TIGHT_LENGTH = 80
 _TIGHT_LENGTHS = {
     "premise": 200,
@@ -239,13 +238,13 @@ _TIGHT_LISTS = {
     "contradictions_or_questions": 2,
     "at": 2,
 }
-# The lists of numbers for which a small model is not asked, because it would not give them as many
+# A small model is not asked for these lists of numbers, because it would not give them as many
 # entries as the lists of texts that they belong to.
 _BESIDE_TEXTS = ("canon_locks_at", "contradictions_or_questions_at")
 
 
 def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str, Any]:
-    """Return the shape as a JSON schema without references, in which every key is required.
+    """Return the shape as a JSON schema without references. All its keys are required.
 
     The schema has only keywords that the strict modes of hosted servers accept. If `tight` is True,
     it also has limits of length for llama.cpp, which turns the schema into a grammar. Without these
@@ -345,7 +344,7 @@ def check_payload(payload: Payload, model: type[Model]) -> Model:
         raise InvalidReply("; ".join(problems[:_MAX_PROBLEMS]) + tail) from None
 
 
-# The keywords of an argument's schema that models are told beside its type. The second set has the
+# The keywords of an argument's schema that a request has beside its type. The second set has the
 # keywords among them that limit the lengths of texts.
 _OF_ARGUMENTS = frozenset(
     {"description", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength"}

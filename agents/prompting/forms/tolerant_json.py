@@ -9,7 +9,7 @@ that breaks off is refused unless only closing brackets are missing, because a m
 again writes a shorter, complete object. On the last try both kinds of object are accepted.
 
 But even on the last try an incomplete entry is left out, because half a sentence may say the
-opposite. A key that the reply did not reach stays missing, because an empty list would say that
+opposite. A key that the reply did not reach is not added, because an empty list would say that
 nothing was new. The check then refuses the object. The record of the call keeps the text that was
 left out.
 """
@@ -31,10 +31,10 @@ from sessions.payloads import MAX_DEPTH, scrub_payload
 Check = Callable[[Payload], None]
 FoundT = TypeVar("FoundT")
 
-# The most opening braces that are tried as the start of the object.
+# At most this many opening braces are tried as the start of the object.
 _MAX_STARTS = 50
-# The most characters of a reply that is repaired. The answers of agents 0 and 8 are shorter. The
-# limit is needed because the time for repairs grows with the square of the length.
+# A reply is repaired only if it has at most this many characters. The answers of agents 0 and 8 are
+# shorter. The limit is needed because the time for repairs grows with the square of the length.
 _MAX_CHARACTERS = 20_000
 
 _CLOSING = {"{": "}", "[": "]"}

@@ -73,7 +73,7 @@ def read_xml(text: str, model: type[Shape], check: Check, *, is_last_try: bool) 
     payload.
 
     A reply that breaks off inside an entry is refused, but on the last try only this entry is left
-    out. A list that the reply did not reach stays missing.
+    out. A list that the reply did not reach is not added.
     """
     root = root_tag(model)
     text = _UNFINISHED_TAG.sub("", text)

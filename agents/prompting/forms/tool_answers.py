@@ -5,8 +5,7 @@ request has no tools. This reader knows the forms (`call_marks`, `call_shapes`).
 shown, even if it breaks off. Text that may become a call is held back until that is clear, and is
 shown unchanged if it is no call.
 
-The shown words and the calls depend only on the signs of the answer, and not on the pieces in which
-they come.
+The shown words and the calls are the same, however the answer is cut into pieces.
 """
 
 import re
@@ -45,8 +44,8 @@ from agents.prompting.forms.json_scanning import LOOK_AHEAD, JsonScan
 from agents.prompting.forms.tool_arguments import ARGUMENT_KEYS
 from agents.prompting.tools import AnyTool, ToolForm
 
-# The fraction by which an unfinished object has to grow before it is read again. If it were read
-# again for each piece, the time would grow with the square of the object's length.
+# An unfinished object has to grow by this fraction before it is read again. If it were read again
+# for each piece, the time would grow with the square of the object's length.
 _GROWTH = 1 / 64
 _FENCE_END = re.compile(r"```+")
 # The last word, with the signs that may stand between a name and its arguments.
@@ -59,8 +58,8 @@ _SPACE = re.compile(r"\s*")
 # How many objects with a text may stand within each other.
 _MOST_WITHIN = 3
 _MOST_READ_AGAIN = 40_000
-# The most signs of the words shown last that are kept, in order to find out whether they already
-# have the text of an object.
+# At most this many signs of the words shown last are kept, in order to find out whether they
+# already have the text of an object.
 _COMPARED = 4_000
 _IN_ARGUMENTS = frozenset(ARGUMENT_KEYS)
 
@@ -84,7 +83,7 @@ class AnswerEnd:
 
 class AnswerReader:
     """The reader of one answer of an agent with these tools, or without tools. `form` is the form
-    in which the request asked for calls. `anew` returns a reader of the same kind."""
+    of calls that the request asked for. `anew` returns a reader of the same kind."""
 
     def __init__(self, tools: Sequence[AnyTool] = (), form: ToolForm = "native") -> None:
         self.anew = partial(AnswerReader, tools, form)
@@ -94,7 +93,7 @@ class AnswerReader:
         # The text that was not read yet, from the place `_at` on, and the sign before it.
         self._text, self._at = "", 0
         self._is_over = False
-        # The number of signs that may still be read again. It is limited, so that the time stays
+        # The number of signs that may still be read again. It is limited, so that the time is
         # linear in the answer's length.
         self._room_to_read_again = _MOST_READ_AGAIN
         self._out: list[str] = []
@@ -146,7 +145,7 @@ class AnswerReader:
             self._settle(run)
 
     def _pass_words(self) -> Waiting[Found | None]:
-        """Show words up to a place at which a call begins. Return None at the end of the answer."""
+        """Show words up to a place where a call begins. Return None at the end of the answer."""
         starts = call_starts(self._names)
         while True:
             start = starts.search(self._text, self._at)
@@ -169,7 +168,7 @@ class AnswerReader:
                 yield
 
     def _until_name(self) -> int:
-        """Return the place up to which the text can be shown: before a word that may become the
+        """Return the place where the part that can be shown ends: before a word that may become the
         name of a tool, or its end."""
         if self._is_over:
             return len(self._text)

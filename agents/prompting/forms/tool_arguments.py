@@ -1,7 +1,7 @@
 """Reads the name and the arguments of a tool call as they are meant.
 
 Models write arguments as a string of JSON, spell names in their own way, and give one text where a
-list is asked for. Where only one reading is possible it is taken. Anything else stays as it came,
+list is asked for. Where only one reading is possible it is taken. Anything else is left as it came,
 and the check of the arguments then tells the model what is wrong.
 """
 
@@ -17,7 +17,7 @@ from agents.prompting.forms.json_scanning import JsonScan, may_begin
 from agents.prompting.forms.schemas import InvalidReply, Payload, argument_schema
 from sessions.payloads import scrub_payload
 
-# The keys under which models write the name and the arguments of a call.
+# Models write the name and the arguments of a call under these keys.
 NAME_KEYS = ("name", "tool_name", "function_name", "tool", "function", "action", "recipient_name")
 ARGUMENT_KEYS = (
     "arguments", "parameters", "args", "input", "params", "kwargs", "action_input", "tool_input",

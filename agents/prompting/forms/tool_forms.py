@@ -15,7 +15,7 @@ from agents.prompting.tools import Tool, ToolForm
 
 
 def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
-    """Return the form in which a model should write tool calls: the form that the agent prefers, if
+    """Return the form that a model should use for tool calls: the form that the agent prefers, if
     the model can write it.
 
     Otherwise return JSON or XML, whichever the model writes better.

@@ -47,7 +47,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class RememberedEvent:
-    """An event of memory with the prompts from which it comes."""
+    """An event of memory with the prompts that it comes from."""
 
     text: str
     prompts: tuple[Prompts, ...]

@@ -53,8 +53,9 @@ class _Paths:
                 self._values[made.place], self._steps[made.place] = value, made
 
     def _best_before(self, place: int, reached: Sequence[float]) -> tuple[float, int | None]:
-        """Return the value of the best path that can go on to the place, minus the cost of this
-        step, and the place where this path ends. `reached` has the best value up to each place."""
+        """Return the value of the best path that can be continued to the place, minus the cost of
+        this step, and the place where this path ends. `reached` has the best value up to each
+        place."""
         options: list[tuple[float, int | None]] = [(-min(place * _LEFT_OUT, _MOST_LEAP), None)]
         for distance in range(min(place + 1, _FAR)):
             cost = max(distance - 1, 0) * _LEFT_OUT - (_BESIDE if distance <= 1 else 0)

@@ -139,8 +139,8 @@ def _paragraph(
 
 @register.filter
 def prefix(entry: Entry) -> SafeString:
-    """Return the prefix of an entry, as HTML. The prefix does not change the direction in which the
-    entry is read: the words alone decide it."""
+    """Return the prefix of an entry, as HTML. The prefix does not change the reading direction of
+    the entry: the words alone decide it."""
     if entry.character is None or not entry.prefix:
         return SafeString(escape(entry.prefix))
     before, name, after = entry.prefix.partition(entry.character.name)
