@@ -252,7 +252,8 @@ def opening_of(chapter: Session) -> str:
 
 
 def beginning_of(chapter: Session) -> Beginning | None:
-    """Return the premise and the first deeds, as long as nothing but the opening was told."""
+    """Return the premise and the suggested first deeds. Return None once more than the opening was
+    told, or if the scenario has neither an opening nor deeds."""
     setup = exploration_of(chapter)
     opening, deeds = setup.opening.strip(), [one for one in setup.deeds if one]
     is_at_first = chapter.prompt_index == (1 if opening else 0)

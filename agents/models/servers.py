@@ -23,8 +23,8 @@ class ProviderConsent(models.Model):
 class ModelServer(models.Model):
     """A server of models that the user has added.
 
-    The row never has a key. A name belongs to its address for ever, even when the server is
-    removed, because a variable of the environment may hold the key for this name.
+    The row never has the server's API key. A name belongs to its address for ever, even when the
+    server is removed, because a variable of the environment may hold the API key for this name.
     """
 
     name = models.SlugField(max_length=40, primary_key=True)

@@ -1,4 +1,4 @@
-"""The heartbeats of workers, and of web processes on a database server. Each process renews a row.
+"""The heartbeats of workers and, on PostgreSQL, of web processes. Each process renews a row.
 The row also has the counts of the process's work, and values that other processes compare with
 their own.
 

@@ -40,8 +40,8 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     """Settle the work that dead processes left behind in one chapter, or in all chapters.
 
     Attempts whose lease ran out fail, and jobs whose lease ran out are queued again. A chapter that
-    waits for a summary without a job returns to play. If all chapters are settled, unfinished
-    imports are removed too.
+    waits for a summary for which there is no job returns to play. Without `session_id`, all
+    chapters are settled, and unfinished imports are removed too.
     """
     attempts = recover_dead_attempts(session_id)
     found = requeue_expired(session_id)

@@ -9,8 +9,8 @@ from sessions.models import Session, State
 
 
 class Group(TextChoices):
-    """A chapter that has ended and has a draft is told. ARCHIVED are the stories that were put
-    away, whatever their chapters are."""
+    """TOLD has the chapters that have ended and have a draft, ENDED those without one. ARCHIVED has
+    the stories that were put away, whatever the groups of their chapters."""
 
     SETTING_UP = "setting-up"
     IN_PLAY = "in-play"

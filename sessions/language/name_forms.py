@@ -66,7 +66,7 @@ _VOWELS_BEFORE, _VOWELS_BEHIND = (
 _BEFORE_THAI = re.compile(rf"(?<![{_VOWELS_BEFORE}])\Z")
 _BEHIND_THAI = re.compile(rf"(?![{_VOWELS_BEHIND}])")
 _TITLES_OF_THAI = re.compile("(?:คุณ|นาย|นาง|นางสาว|พี่|น้อง|ลุง|ป้า)\\Z")
-# A letter that belongs to the syllable before it, which the sign above the letter shows.
+# Burmese: a letter with a sign (asat or virama) that makes it the end of the syllable before it.
 _CODA = re.compile("[\u1000-\u102a\u103f][\u103a\u1039]")
 _BEHIND_TIBETAN = re.compile("(?:འི|ས|ར|འོ|འང)?(?![\u0f40-\u0fbc])")
 # The endings of the cases of a name in Russian and its neighbours, by the end of the name.

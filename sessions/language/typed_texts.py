@@ -5,7 +5,8 @@ from sessions.language.text import as_line, seen, tidied, why_not_text
 
 
 def read_signs(value: object) -> object:
-    """Return, in the form that is stored, a text that must be kept sign by sign."""
+    """Return a text in the form that is stored. Unlike `read_text`, this function keeps a text in
+    which nothing can be seen, because each of its characters matters."""
     if not isinstance(value, str):
         return value
     if problem := why_not_text(value):

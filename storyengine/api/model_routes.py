@@ -194,7 +194,8 @@ def post_server(request: HttpRequest, body: NewServerBody) -> Status[ServersDocu
     "/servers", response={200: ServersDocument, **refusals(400, 403, 409, 413, 415, 422)}
 )
 def delete_server(request: HttpRequest, body: ServerNameBody) -> ServersDocument:
-    """Remove a server with its pasted key and the choices of it."""
+    """Remove a server, and the agents' choices of this server. Its pasted key goes too, unless
+    another server has the same address."""
     remove_server(find_server(body.name).name)
     return _read_servers()
 

@@ -79,7 +79,8 @@ def add_server(title: str, address: str) -> Server:
 
 
 def remove_server(name: str) -> None:
-    """Remove a server, its pasted key, and the choices of it. Raises InvalidInput."""
+    """Remove a server, and the agents' choices of this server. Its pasted key goes too, unless
+    another server has the same address. Raises InvalidInput."""
     server = find_server(name)
     if name in (EMBEDDED, ENVIRONMENT):
         raise InvalidInput(f"{server.title} is always there. Nothing was removed.")

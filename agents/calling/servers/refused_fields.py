@@ -77,8 +77,8 @@ def facts_without_refused(facts: ModelFacts, refused: frozenset[str]) -> ModelFa
 
 
 def takes_json_object(refused: frozenset[str]) -> bool:
-    """Return whether the server may take the form of a JSON object, which has no schema. This form
-    is asked for only after the server has refused a schema."""
+    """Return whether to ask the server for an answer that is any JSON object. The server is asked
+    for this only after it has refused a schema."""
     return JSON_SCHEMA in refused and RESPONSE_FORMAT not in refused
 
 

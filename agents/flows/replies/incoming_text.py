@@ -76,7 +76,7 @@ class ReplyReader:
         Whether a part of the text is kept depends only on the signs before it, so the rest of the
         text need not be known.
         """
-        # A heading counts only if more text follows it, and so do some labels.
+        # A paragraph is added, because a heading and some labels count only if text follows.
         text, ended_before = f"{scrub_reply(beginning)}\n\n.", ""
         if self.is_small:
             text = without_heading(text)

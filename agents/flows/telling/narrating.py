@@ -86,9 +86,9 @@ def request_build(session_id: uuid.UUID) -> Job:
     """Queue a build of an ended chapter. If a build with the same inputs has failed, continue this
     build.
 
-    Raises WrongState unless the chapter is ended, and the errors of `check_allowed`. Raises
-    CallsNotAccepted for a chapter in play whose memory is far behind, because the chapter cannot
-    end before these calls.
+    Raises the errors of `check_allowed`; CallsNotAccepted for a chapter in play that cannot end
+    before the user accepts the calls for its memory; and WrongState for any other chapter that is
+    not ended.
     """
     chapter = get_chapter(session_id)
     check_stage(chapter, Stage.NARRATION)

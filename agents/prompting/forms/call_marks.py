@@ -267,7 +267,8 @@ def _named(window: str, tools: frozenset[str]) -> tuple[Found | None, bool]:
 
 
 def _head(window: str) -> tuple[Found | None, bool]:
-    """Return the name before the arguments of a call."""
+    """Return the name before the arguments of a call, and whether the window may be the beginning
+    of such a name."""
     if head := _HEAD.match(window):
         return Found("name", head[0], head["name"]), False
     return None, bool(_HEAD_SO_FAR.fullmatch(window))

@@ -52,8 +52,8 @@ def may_begin(text: str) -> bool | None:
 
 class JsonScan:
     """The scanner of one value. `take` gets the text and a place in it, reads on from there, and
-    returns the place where it stopped. The next call has to repeat the rest, with more text after
-    it."""
+    returns the place where it stopped. The text from there on was not read, so the
+    caller passes it again in the next call, with more text after it."""
 
     def __init__(self) -> None:
         # True when the outermost bracket was closed, or when text follows that cannot belong to the

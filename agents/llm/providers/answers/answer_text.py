@@ -199,7 +199,7 @@ class AnswerText:
             self._leave(form, end, parts)
             return True
         if not self._needs_end:
-            # The end of the thoughts may begin in the last characters.
+            # The last characters are held back: they may be the beginning of the end mark.
             kept = 0 if is_last else LONGEST_MARK
             self._take_off(max(len(self._held) - kept, 0), parts)
             return False
