@@ -98,11 +98,14 @@ class Sights:
             terms = set(terms_of(sentence))
             if terms & (self.moved | _meant(words)) or (at and _LEANS.match(sentence)):
                 continue
+            if not self._new([sentence]):
+                continue
             parts = [framed(one) for one in self._parts(at)]
             left = [ways for ways in parts if self._new(ways)]
-            whole = [[sentence]] if self._new([sentence]) else []
-            for ways in whole if len(left) == len(parts) else whole and left:
-                return ways
+            if len(left) == len(parts):
+                return [sentence]
+            if left:
+                return left[0]
         return []
 
     def _units(self) -> Iterator[tuple[set[str], list[str]]]:

@@ -98,9 +98,7 @@ def addressed_next(chapter: Session) -> int | None:
 def compose_start(chapter: Session, agent_slot: int | None) -> list[Layer]:
     """Compose the next request to this character without the user's words, because a model can read
     this start of the request into its cache."""
-    attempt = answer_to(chapter, agent_slot)
-    model = writer_of(attempt)
-    layers = _compose(model, Subject(chapter, attempt.actor, attempt=attempt))
+    model, layers = _start_of_next(chapter, agent_slot)
     return with_tools(model.agent, layers)
 
 
@@ -111,10 +109,14 @@ def read_ahead(chapter: Session) -> None:
     Nothing is composed if the mode refuses such a prompt.
     """
     with suppress(ChapterError):
-        attempt = answer_to(chapter, addressed_next(chapter))
-        model = writer_of(attempt)
-        _compose(model, Subject(chapter, attempt.actor, attempt=attempt))
+        model, _ = _start_of_next(chapter, addressed_next(chapter))
         read_weight_per_token(model.name, model.agent.name, held_seconds=FRESH_SECONDS)
+
+
+def _start_of_next(chapter: Session, agent_slot: int | None) -> tuple[AgentModel, list[Layer]]:
+    attempt = answer_to(chapter, agent_slot)
+    model = writer_of(attempt)
+    return model, _compose(model, Subject(chapter, attempt.actor, attempt=attempt))
 
 
 def _subject_of(attempt: Attempt, pieces: Mapping[str, Sequence[Piece]]) -> Subject:

@@ -11,9 +11,7 @@ from django.db import transaction
 
 from agents.flows.remembering.late_results import follow_up_latest_turn
 from agents.flows.remembering.summarizing import queue_due_summary
-from agents.flows.replies.composing import (
-    writer_of,
-)
+from agents.flows.replies.composing import writer_of
 from agents.flows.replies.finishing import SUMMARY_PAUSE_SECONDS, commit_reply
 from agents.flows.replies.incoming_text import reader_of
 from agents.flows.replies.writing import ReplyRun, Store

@@ -35,10 +35,7 @@ from agents.running.relay import relay_words
 from sessions.log_lines import go_on_working_for
 from sessions.models import Attempt, Change
 from sessions.play.attempts import OpenedAttempt
-from sessions.play.breaking import (
-    INTERRUPTED,
-    fail_attempt,
-)
+from sessions.play.breaking import INTERRUPTED, fail_attempt
 from sessions.play.played_world import NewChange, store_changes
 
 # The seconds between two looks at an embedded model that is being fetched or loaded.
